@@ -1,0 +1,92 @@
+"""What the outside may ask of a running engine: stop, pause, save, sample.
+
+The engine looks at its `Control` between optimiser steps. Every method may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """Prompts to answer at the next step boundary with the adapter as it stands."""
+
+    prompts: tuple[str, ...]
+    max_tokens: int = 128
+
+
+class Control:
+    """Thread-safe wishes for one run, read by the loop at step boundaries.
+
+    `stop` ends after the current step and saves; `stop now` also gives up the step in hand and any
+    validation, still leaving a loadable adapter.
+    """
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._stop_now = threading.Event()
+        self._save = threading.Event()
+        self._running = threading.Event()
+        self._running.set()
+        self._samples: deque[SampleRequest] = deque()
+
+    def stop(self) -> None:
+        """End after the current step. A second call means `stop_now`."""
+        if self._stop.is_set():
+            self._stop_now.set()
+        self._stop.set()
+        self._running.set()
+
+    def stop_now(self) -> None:
+        """End as soon as the engine can, without finishing the step."""
+        self._stop.set()
+        self._stop_now.set()
+        self._running.set()
+
+    def pause(self) -> None:
+        """Wait at the next step boundary until `resume` or a stop."""
+        self._running.clear()
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._running.set()
+
+    def save_now(self) -> None:
+        """Write a checkpoint at the next step boundary."""
+        self._save.set()
+
+    def sample(self, prompts: list[str], max_tokens: int = 128) -> None:
+        """Answer these prompts at the next step boundary."""
+        self._samples.append(SampleRequest(tuple(prompts), max_tokens))
+
+    @property
+    def stopping(self) -> bool:
+        """True once a stop of either kind was asked for."""
+        return self._stop.is_set()
+
+    @property
+    def stopping_now(self) -> bool:
+        """True once the step in hand should be given up."""
+        return self._stop_now.is_set()
+
+    @property
+    def paused(self) -> bool:
+        """True while a pause is asked for."""
+        return not self._running.is_set()
+
+    def wait_while_paused(self) -> None:
+        """Block until resumed or stopped."""
+        self._running.wait()
+
+    def take_save(self) -> bool:
+        """True once per `save_now`."""
+        asked = self._save.is_set()
+        self._save.clear()
+        return asked
+
+    def take_sample(self) -> SampleRequest | None:
+        """The oldest sample request not yet taken, if any."""
+        return self._samples.popleft() if self._samples else None

@@ -1,0 +1,1 @@
+"""The Burnish desktop app: PySide6 and pyqtgraph around the engine in `trainer_core`."""

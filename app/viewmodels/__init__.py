@@ -1,0 +1,1 @@
+"""What the panels show, as plain values: QtCore only, tested without widgets."""

@@ -1,0 +1,1 @@
+"""What the user sees: one panel per file, no logic."""

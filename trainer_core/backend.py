@@ -1,0 +1,207 @@
+"""The device we run on, and what must be settled before and after MLX is first imported.
+
+`prepare` comes before any import of `mlx.core` or `transformers`; everything else here may import MLX, and
+so belongs to the engine thread.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from trainer_core.blas import BlasUnavailable, load_fast_blas
+from trainer_core.errors import OutOfMemoryError
+from trainer_core.events import Warned
+from trainer_core.memory import MemoryEstimate
+from trainer_core.private_folder import private_folder
+
+Kind = Literal["metal", "cuda", "cpu"]
+
+# Of the memory that is free, the share a run may plan with: the rest is for what the estimate leaves out.
+_SHARE = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What `prepare` did.
+
+    Attributes:
+        blas: the OpenBLAS that MLX's CPU maths goes through, or None for MLX's own.
+        slow_cpu: to be emitted if the run turns out to be on a Linux CPU without a fast BLAS.
+        notes: anything else worth telling.
+    """
+
+    blas: Path | None = None
+    slow_cpu: Warned | None = None
+    notes: tuple[Warned, ...] = ()
+
+    def warnings(self, device: Device) -> list[Warned]:
+        """The events to emit for a run on this device."""
+        slow = [self.slow_cpu] if self.slow_cpu is not None and device.kind == "cpu" else []
+        return [*slow, *self.notes]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Where MLX computes: what kind it is, the maker's name for it, and its memory in bytes if it says."""
+
+    kind: Kind
+    name: str
+    memory: int | None = None
+    wired_limit: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} ({ {'metal': 'Metal', 'cuda': 'CUDA', 'cpu': 'CPU'}[self.kind] })"
+
+
+@dataclass(frozen=True, slots=True)
+class WeightPolicy:
+    """The precision the base weights are brought to: `keep`, `float32` or `bfloat16`."""
+
+    weights: Literal["keep", "float32", "bfloat16"]
+    warning: Warned | None = None
+
+
+@functools.cache
+def prepare() -> Preparation:
+    """Settle the process's environment for MLX. Call it before `mlx.core` is imported; later calls are free.
+
+    It asks the Hugging Face libraries for no telemetry and no network (a user who sets HF_HUB_OFFLINE=0
+    keeps it), gives MLX's kernel compiler a private temporary folder, and on Linux loads a fast BLAS.
+    It never raises: what could not be done is in the result.
+    """
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    if sys.platform != "linux":
+        return Preparation()
+    notes = []
+    try:
+        _use_private_temporary_folder()
+    except OSError as error:
+        notes.append(
+            Warned(
+                "shared_tmp",
+                f"MLX compiles its CPU kernels in the shared folder {tempfile.gettempdir()}: {error}",
+                "set TMPDIR to a folder that only you can write to",
+            )
+        )
+    try:
+        return Preparation(blas=load_fast_blas(), notes=tuple(notes))
+    except (BlasUnavailable, OSError) as error:
+        return Preparation(slow_cpu=_slow_cpu(str(error)), notes=tuple(notes))
+
+
+def device() -> Device:
+    """The device MLX computes on by default."""
+    import mlx.core as mx
+
+    chosen = mx.default_device()
+    info = mx.device_info()
+    kind: Kind = "cpu"
+    if chosen == mx.Device(mx.gpu):
+        kind = "metal" if mx.metal.is_available() else "cuda"
+    memory = info.get("memory_size") or info.get("total_memory")
+    wired = info.get("max_recommended_working_set_size")
+    return Device(
+        kind=kind,
+        name=str(info.get("device_name") or info.get("architecture") or "unknown"),
+        memory=int(memory) if memory else None,
+        wired_limit=int(wired) if wired else None,
+    )
+
+
+def device_name() -> str:
+    """The device in words, for the `started` event: `AMD EPYC (CPU)`."""
+    return str(device())
+
+
+def limit_memory(where: Device) -> None:
+    """Tell MLX how much memory it may hold on to.
+
+    Metal keeps what a run uses resident, up to what macOS recommends, so that it is not paged out between
+    steps. CUDA and the CPU have no wired limit; MLX's own memory limits fit them as they are.
+    """
+    if where.kind == "metal" and where.wired_limit:
+        import mlx.core as mx
+
+        mx.set_wired_limit(where.wired_limit)
+
+
+def resolve_weights(asked: str, needs: MemoryEstimate, kind: Kind, available: int) -> WeightPolicy:
+    """The precision for the base weights.
+
+    A GPU keeps what the model has. A CPU is fast in float32 only, so there `auto` takes float32 if the run
+    then fits in memory.
+
+    Args:
+        asked: the option `weights`.
+        needs: the run's estimate.
+        kind: the kind of device.
+        available: bytes that can be taken.
+
+    Raises:
+        OutOfMemoryError: the weights asked for by name are larger than the memory there is.
+    """
+    room = int(available * _SHARE)
+    plain = not needs.quantised and needs.dtype == "F32"
+    if asked == "auto":
+        if kind != "cpu" or plain:
+            return WeightPolicy("keep")
+        if needs.total("float32") <= room:
+            return WeightPolicy("float32")
+        return WeightPolicy("keep", _slow_weights(needs, room))
+    if asked not in ("keep", "float32", "bfloat16"):
+        raise ValueError(f"unknown weight precision {asked!r}")
+    if asked != "keep" and kind == "cpu" and needs.weights(asked) > available:
+        raise OutOfMemoryError(
+            f"weights: {asked} needs {_gb(needs.weights(asked))} for the model alone",
+            f"{_gb(available)} are free",
+            "use weights: auto, close other programs, or choose a smaller model",
+        )
+    if kind == "cpu" and (asked == "bfloat16" or (asked == "keep" and not plain)):
+        return WeightPolicy(asked, _slow_precision(asked))
+    return WeightPolicy(asked)
+
+
+def _use_private_temporary_folder() -> None:
+    """Point TMPDIR at a folder of our own, unless it is one already: MLX runs what it finds there."""
+    current = Path(tempfile.gettempdir()).stat()
+    if current.st_uid == os.getuid() and not current.st_mode & 0o022:
+        return
+    os.environ["TMPDIR"] = str(private_folder("tmp"))
+    tempfile.tempdir = None  # else Python goes on with the folder it found first
+
+
+def _slow_cpu(reason: str) -> Warned:
+    return Warned(
+        "slow_cpu",
+        f"CPU maths is about thirty times slower than it could be: {reason}",
+        "run pip install ngsolve-openblas (on ARM: cmeel-openblas), or apt-get install libgfortran5 if that "
+        "library is missing",
+    )
+
+
+def _slow_weights(needs: MemoryEstimate, room: int) -> Warned:
+    return Warned(
+        "slow_weights",
+        f"the weights stay as they are, because float32 needs {_gb(needs.total('float32'))} and "
+        f"{_gb(room)} can be used; a step takes about twenty times as long as in float32",
+        "shorten max_seq_length, close other programs, or choose a smaller model",
+    )
+
+
+def _slow_precision(asked: str) -> Warned:
+    return Warned(
+        "slow_weights",
+        f"with weights: {asked} a step takes about twenty times as long on a CPU as in float32",
+        "use weights: auto",
+    )
+
+
+def _gb(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"

@@ -1,0 +1,81 @@
+"""What the engine thread can be asked to do. The engine is imported here, inside `run`, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from app.training.messages import JobKind
+from trainer_core.config import RunConfig
+from trainer_core.control import Control
+from trainer_core.events import Event
+
+
+class Job(Protocol):
+    """One piece of work of the engine thread."""
+
+    @property
+    def kind(self) -> JobKind:
+        """What it is, for the window."""
+        ...
+
+    def run(self, emit: Callable[[Event], None]) -> object:
+        """Do it in the calling thread and return plain values.
+
+        Raises:
+            TrainerError: something the user can mend.
+        """
+        ...
+
+
+class WarmUp:
+    """Import the engine while the user still reads the form, so that Start does not wait for it."""
+
+    kind: JobKind = "warm-up"
+
+    def run(self, emit: Callable[[Event], None]) -> None:  # noqa: ARG002
+        """Import only; nothing is loaded and no array is made."""
+        from trainer_core import backend
+
+        backend.prepare()
+        import trainer_core.export.mlx
+        import trainer_core.run  # noqa: F401
+
+
+class Train:
+    """A run from its configuration to its adapter. `control` may be used from any thread."""
+
+    kind: JobKind = "train"
+
+    def __init__(self, config: RunConfig) -> None:
+        self.config = config
+        self.control = Control()
+
+    def run(self, emit: Callable[[Event], None]) -> object:
+        """Train; the result is the `Finished` event."""
+        from trainer_core import backend
+
+        backend.prepare()
+        from trainer_core.run import train
+
+        return train(self.config, emit, self.control)
+
+
+class Export:
+    """Write a run's adapter as mlx-lm reads it, and prove that it gives the same logits."""
+
+    kind: JobKind = "export"
+
+    def __init__(self, source: Path, out: Path) -> None:
+        self.source = source
+        self.out = out
+
+    def run(self, emit: Callable[[Event], None]) -> object:
+        """Export; the result is the engine's `ExportReport`."""
+        from trainer_core import backend
+
+        backend.prepare()
+        from trainer_core.export.mlx import export_adapter
+
+        return export_adapter(self.source, self.out, emit)

@@ -1,0 +1,42 @@
+"""Numbers as people read them: durations, sizes, metrics."""
+
+from __future__ import annotations
+
+import math
+
+
+def duration(seconds: float) -> str:
+    """`8 s`, `2 min 05 s`, `3 h 07 min`."""
+    whole = round(max(0.0, seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = round(whole / 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def number(value: float | None) -> str:
+    """Four significant digits; very small or large ones with an exponent; a dash if there is none."""
+    if value is None:
+        return "\N{EN DASH}"
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else ("infinite" if value > 0 else "minus infinite")
+    size = abs(value)
+    if size and (size < 1e-3 or size >= 1e6):
+        return f"{value:.2e}".replace("e-0", "e-").replace("e+0", "e")
+    if size >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def gigabytes(n_bytes: float) -> str:
+    """`1.24 GB`, or `310 MB` below one."""
+    if n_bytes < 1e9:
+        return f"{n_bytes / 1e6:.0f} MB"
+    return f"{n_bytes / 1e9:.2f} GB"
+
+
+def count(n: int, one: str, many: str | None = None) -> str:
+    """`1 row`, `1,200 rows`."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"

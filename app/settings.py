@@ -1,0 +1,110 @@
+"""What the app remembers between two starts, in one JSON file that a person can read.
+
+A file that cannot be read never stops the start: it is put aside and the defaults are used.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+MOST_RECENT = 8
+
+
+@dataclass(slots=True)
+class Settings:
+    """All of it.
+
+    Attributes:
+        geometry, splitters: Qt's own words for window and splitters, base64.
+        last_values: the form as it was left, key -> value; empty before the first close.
+        recent: configuration files, newest first.
+    """
+
+    version: int = VERSION
+    theme: str = "system"
+    geometry: str = ""
+    splitters: dict[str, str] = field(default_factory=dict)
+    log_open: bool = True
+    smoothing: float = 0.6
+    last_values: dict[str, Any] = field(default_factory=dict)
+    last_file: str = ""
+    last_export_folder: str = ""
+    recent: list[str] = field(default_factory=list)
+
+    def remember(self, path: Path) -> None:
+        """Put a configuration file at the head of the recent ones."""
+        name = str(path)
+        self.last_file = name
+        self.recent = [name, *(other for other in self.recent if other != name)][:MOST_RECENT]
+
+
+class SettingsStore:
+    """Reads and writes the settings file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def load(self) -> Settings:
+        """The stored settings, or defaults. A broken file is kept beside as `settings.json.broken`."""
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return Settings()
+        except OSError as error:
+            log.warning("settings not read: %s", error)
+            return Settings()
+        try:
+            return _settings_from(json.loads(text))
+        except (ValueError, TypeError) as error:
+            broken = self.path.with_suffix(".json.broken")
+            log.warning("settings are broken (%s); kept as %s", error, broken)
+            os.replace(self.path, broken)
+            return Settings()
+
+    def save(self, settings: Settings) -> None:
+        """Write them whole or not at all. A folder that cannot be written is logged, not raised."""
+        text = json.dumps(asdict(settings), indent=2, ensure_ascii=False)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".settings-")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, self.path)
+        except OSError as error:
+            log.warning("settings not saved: %s", error)
+
+
+def _settings_from(stored: Any) -> Settings:
+    """Known keys of the right type; anything else falls back to its default.
+
+    Raises:
+        ValueError: not an object of ours at all.
+    """
+    if not isinstance(stored, dict):
+        raise ValueError("not a JSON object")
+    settings = Settings()
+    for known in fields(Settings):
+        if known.name not in stored:
+            continue
+        value = stored[known.name]
+        default = getattr(settings, known.name)
+        if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if type(value) is type(default):
+            setattr(settings, known.name, value)
+        else:
+            log.warning("setting %s has the wrong type and is reset", known.name)
+    settings.recent = [path for path in settings.recent if isinstance(path, str)][:MOST_RECENT]
+    settings.version = VERSION
+    return settings

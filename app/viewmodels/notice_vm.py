@@ -1,0 +1,70 @@
+"""The one notice above the plots: what went wrong, or what is ready, and what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtCore import QObject, Signal
+
+from trainer_core.events import Finished
+from app.viewmodels.wording import count, duration
+
+NoticeLevel = Literal["info", "warning", "error", "success"]
+NoticeAction = Literal["show_log", "open_log_file", "export", "open_run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What to tell: a title of a few words, a sentence or two, and the actions that help."""
+
+    level: NoticeLevel
+    title: str
+    text: str = ""
+    actions: tuple[NoticeAction, ...] = ()
+
+
+def error_notice(what: str, why: str, try_this: str) -> Notice:
+    """A failure as what, why, and what to do."""
+    sentences = [part.strip().rstrip(".") + "." for part in (why, try_this) if part.strip()]
+    return Notice("error", what.rstrip("."), " ".join(sentences), ("show_log", "open_log_file"))
+
+
+def finished_notice(event: Finished) -> Notice:
+    """The end of a run that left an adapter."""
+    after = f"after {count(event.steps, 'step')} in {duration(event.seconds)}"
+    best = "" if event.best_step is None else f" The best validation was at step {event.best_step:,}."
+    saved = f"The adapter is saved in {event.adapter}."
+    actions: tuple[NoticeAction, ...] = ("export", "open_run")
+    match event.reason:
+        case "done":
+            return Notice("success", f"Training done {after}", saved + best, actions)
+        case "early_stop":
+            return Notice("success", f"Stopped early {after}", f"Validation no longer improved. {saved}{best}", actions)
+        case _:
+            return Notice("info", f"Stopped {after}", saved + best, actions)
+
+
+class NoticeViewModel(QObject):
+    """The notice on show, if any.
+
+    Signals:
+        changed: another notice, or none.
+    """
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.notice: Notice | None = None
+
+    def show(self, notice: Notice) -> None:
+        """Put this notice in the place of the one before."""
+        self.notice = notice
+        self.changed.emit()
+
+    def dismiss(self) -> None:
+        """Take the notice away."""
+        if self.notice is not None:
+            self.notice = None
+            self.changed.emit()

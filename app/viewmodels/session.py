@@ -1,0 +1,222 @@
+"""What the window can ask for, and the clock that brings the engine's messages to the view-models."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.training.event_queue import EventQueue
+from app.training.jobs import Export, Job, Train, WarmUp
+from app.training.messages import JobDone, JobFailed, JobKind, JobStarted, Message
+from app.training.trainer_thread import TrainerThread
+from app.viewmodels.curves_vm import CurvesViewModel
+from app.viewmodels.export_vm import ExportViewModel
+from app.viewmodels.log_vm import LogViewModel
+from app.viewmodels.notice_vm import Notice, NoticeViewModel, error_notice, finished_notice
+from app.viewmodels.progress_vm import ProgressViewModel
+from app.viewmodels.run_vm import RunViewModel
+from trainer_core.config import RunConfig
+from trainer_core.errors import ConfigError, TrainerError
+from trainer_core.events import Event, Failed, Finished
+
+TICK_MS = 40
+"""25 times a second."""
+
+log = logging.getLogger(__name__)
+
+
+class Session(QObject):
+    """The engine thread and everything that shows what it does.
+
+    Attributes:
+        run, curves, progress, log, notices, export: the view-models of the panels.
+        current: the job the engine is at, if any.
+
+    Signals:
+        idle: the engine has nothing more to do for the user.
+        drained: one tick is over; carries the messages it brought, as a list.
+    """
+
+    idle = Signal()
+    drained = Signal(list)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.run = RunViewModel(self)
+        self.curves = CurvesViewModel(self)
+        self.progress = ProgressViewModel(self)
+        self.log = LogViewModel(self)
+        self.notices = NoticeViewModel(self)
+        self.export = ExportViewModel(self)
+        self.current: JobKind | None = None
+        self._queue = EventQueue()
+        self._thread = TrainerThread(self._queue, self)
+        self._train: Train | None = None
+        self._waiting = 0
+        self._failure_shown = False
+        self._timer = QTimer(self)
+        self._timer.setInterval(TICK_MS)
+        self._timer.timeout.connect(self.drain)
+
+    @property
+    def busy(self) -> bool:
+        """True while a run or an export is going on or waits; warming up does not count."""
+        return self.run.active or self.export_running
+
+    @property
+    def export_running(self) -> bool:
+        """True while an adapter is being exported."""
+        return self.export.state.value == "running"
+
+    def open(self) -> None:
+        """Start the engine thread and let it import the engine."""
+        self._thread.start()
+        self._submit(WarmUp())
+
+    def start(self, config: RunConfig) -> None:
+        """Begin a run.
+
+        Raises:
+            ConfigError: the engine is at work already.
+        """
+        if self.busy:
+            raise ConfigError("A run cannot start yet", "the engine is still at work", "Wait until it has ended")
+        self.notices.dismiss()
+        self.curves.clear()
+        self.curves.set_method(config.method)
+        self.curves.flush()
+        self.run.begin()
+        self.progress.begin("Starting")
+        self._failure_shown = False
+        self._train = Train(config)
+        self._submit(self._train)
+
+    def stop(self) -> None:
+        """End the run after the step in hand; asked a second time, at once."""
+        if self._train is None or not self.run.active:
+            return
+        again = self._train.control.stopping
+        self._train.control.stop()
+        self.run.stopping()
+        self.progress.stopping(now=again)
+        self.log.say("Giving up the step in hand" if again else "Stopping after this step; what was learned is saved")
+
+    def stop_now(self) -> None:
+        """End the run without waiting for the step."""
+        if self._train is not None and self.run.active:
+            self._train.control.stop_now()
+            self.run.stopping()
+            self.progress.stopping(now=True)
+
+    def export_adapter(self, folder: Path) -> None:
+        """Export the last finished run's adapter.
+
+        Raises:
+            ConfigError: there is nothing to export, or the engine is at work.
+        """
+        source = self.run.finished_run
+        if source is None:
+            raise ConfigError("There is no adapter to export yet", "no run has finished", "Press Start first")
+        if self.busy:
+            raise ConfigError("The adapter cannot be exported yet", "the engine is still at work",
+                              "Wait until it has ended")
+        self.export.begin(source, folder)
+        self.log.say(f"Exporting the adapter of {source.name} to {folder}")
+        self._submit(Export(source, folder))
+
+    def close(self) -> None:
+        """Let the engine thread end after what it has in hand. Does not wait."""
+        if self._train is not None:
+            self._train.control.stop()
+        self._thread.shut_down()
+
+    def wait(self) -> None:
+        """Block until the engine thread is gone; call after `close`, when no window is left."""
+        self._thread.wait()
+        self._timer.stop()
+
+    def drain(self) -> None:
+        """Bring waiting messages to the view-models, then let each tell its panel once."""
+        messages = self._queue.drain()
+        for message in messages:
+            self._take(message)
+        for view_model in (self.run, self.curves, self.progress, self.log, self.export):
+            view_model.flush()
+        if messages:
+            self.drained.emit(messages)
+        if self._waiting == 0:
+            self._timer.stop()
+            if messages:
+                self.idle.emit()
+
+    def replay(self, events: list[Event]) -> None:
+        """Show the events of a recorded run as if it were going on now."""
+        self.current = "train"
+        for event in events:
+            self._take(event)
+        for view_model in (self.run, self.curves, self.progress, self.log):
+            view_model.flush()
+        self.current = None
+
+    def _submit(self, job: Job) -> None:
+        self._waiting += 1
+        self._thread.submit(job)
+        self._timer.start()
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case JobStarted():
+                self.current = message.job
+            case JobDone():
+                self._end(message)
+            case JobFailed():
+                self._fail(message)
+            case _ if self.current == "export":
+                self.export.take(message)
+            case _:
+                self._take_run_event(message)
+
+    def _take_run_event(self, event: Event) -> None:
+        for view_model in (self.run, self.curves, self.progress, self.log):
+            view_model.take(event)
+        match event:
+            case Finished():
+                self.notices.show(finished_notice(event))
+                self.progress.end("Done" if event.reason == "done" else "Stopped", "success")
+            case Failed():
+                self._show_failure(event.what, event.why, event.try_this)
+
+    def _end(self, message: JobDone) -> None:
+        self._waiting -= 1
+        self.current = None
+        if message.job == "train":
+            self.run.end()
+        elif message.job == "export":
+            self.export.succeed(message.result)
+            self.log.say(f"{self.export.message} in {self.export.folder}", "success")
+
+    def _fail(self, message: JobFailed) -> None:
+        self._waiting -= 1
+        self.current = None
+        error = TrainerError(message.what, message.why, message.try_this)
+        if message.job == "export":
+            self.log.say(str(error), "error")
+            self.export.fail(str(error))
+            return
+        if message.job == "train":
+            if not self._failure_shown:
+                self.log.say(str(error), "error")
+                self._show_failure(message.what, message.why, message.try_this)
+            self.run.end()
+            return
+        self.log.say(str(error), "error")
+        self.notices.show(
+            Notice("error", "The engine could not be loaded", str(error), ("show_log", "open_log_file"))
+        )
+
+    def _show_failure(self, what: str, why: str, try_this: str) -> None:
+        self._failure_shown = True
+        self.progress.end("Failed", "error")
+        self.notices.show(error_notice(what, why, try_this))

@@ -1,0 +1,61 @@
+"""Fixtures for every test: folders of its own, no network, no screen."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Before anything imports Qt, transformers or MLX.
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+from trainer_core.backend import prepare  # noqa: E402
+
+prepare()
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture
+def golden() -> Path:
+    """The folder with one small model per family and what TRL made of it."""
+    return GOLDEN
+
+
+@pytest.fixture
+def dirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Send the user's home, settings, data and cache folders to a temporary one, and return it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    for name, part in (
+        ("XDG_CONFIG_HOME", ".config"),
+        ("XDG_DATA_HOME", ".local/share"),
+        ("XDG_STATE_HOME", ".local/state"),
+        ("XDG_CACHE_HOME", ".cache"),
+    ):
+        monkeypatch.setenv(name, str(home / part))
+    return home
+
+
+@pytest.fixture(autouse=True)
+def offline(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Refuse connections to anywhere but this machine, unless the test is marked `network`."""
+    if request.node.get_closest_marker("network") is None:
+        connect = socket.socket.connect
+
+        def refuse(self: socket.socket, address: object) -> None:
+            host = address[0] if isinstance(address, tuple) else None
+            if self.family in (socket.AF_INET, socket.AF_INET6) and host not in _LOCAL:
+                raise AssertionError(f"a test asked for the network: {address}")
+            connect(self, address)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(socket.socket, "connect", refuse)
+    yield
+
+
+_LOCAL = ("127.0.0.1", "::1", "localhost")

@@ -1,0 +1,1 @@
+"""From hidden states to log-probabilities: several ways, one signature, equal results."""

@@ -1,0 +1,63 @@
+"""Head: the one way the rest of the engine asks for log-probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import mlx.core as mx
+
+from trainer_core.heads.chunked import logps_chunked
+from trainer_core.heads.full import Project, logps_full
+from trainer_core.heads.fused import logps_and_jacobian, logps_fused
+
+HeadKind = Literal["full", "chunked", "fused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How hidden states become log-probabilities.
+
+    Attributes:
+        kind: see DESIGN of the heads in their modules.
+        project: the model's own map from hidden states [N, D] to logits [N, V]; its weights are frozen.
+        chunk: tokens per chunk; `full` does not use it.
+    """
+
+    kind: HeadKind
+    project: Project
+    chunk: int
+
+    def __call__(self, hidden: mx.array, targets: mx.array) -> mx.array:
+        """Float32 log-probabilities [N] of targets [N], differentiable in hidden [N, D]."""
+        if self.kind == "full":
+            return logps_full(self.project, hidden, targets)
+        if self.kind == "chunked":
+            return logps_chunked(self.project, hidden, targets, self.chunk)
+        return logps_fused(self.project, hidden, targets, self.chunk)
+
+    def values(self, hidden: mx.array, targets: mx.array) -> mx.array:
+        """Log-probabilities [N] without any gradient, evaluated chunk by chunk."""
+        parts: list[mx.array] = []
+        for start, stop in self._chunks(hidden.shape[0]):
+            part = logps_full(self.project, hidden[start:stop], targets[start:stop])
+            mx.eval(part)
+            parts.append(part)
+        return mx.concatenate(parts)
+
+    def values_and_jacobian(self, hidden: mx.array, targets: mx.array) -> tuple[mx.array, mx.array]:
+        """(logp [N], J [N, D]) evaluated chunk by chunk, for a backward pass that is driven by hand."""
+        logps: list[mx.array] = []
+        jacobians: list[mx.array] = []
+        for start, stop in self._chunks(hidden.shape[0]):
+            logp, jacobian = logps_and_jacobian(
+                self.project, hidden[start:stop], targets[start:stop]
+            )
+            mx.eval(logp, jacobian)
+            logps.append(logp)
+            jacobians.append(jacobian)
+        return mx.concatenate(logps), mx.concatenate(jacobians)
+
+    def _chunks(self, rows: int) -> list[tuple[int, int]]:
+        size = rows if self.kind == "full" else self.chunk
+        return [(start, min(start + size, rows)) for start in range(0, rows, max(size, 1))]

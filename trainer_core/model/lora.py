@@ -1,0 +1,143 @@
+"""LoRA on linear layers: our own layer, so that dropout masks are keyed and the multiplier is plain.
+
+Hu et al. 2021, arXiv:2106.09685. The layer adds scale * (x A) B; A starts uniform in +-1/sqrt(inputs) as in
+mlx-lm, B starts at zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx.utils import tree_unflatten
+
+from trainer_core.model.dropout import DropoutSwitch, drop
+
+
+class LoRALinear(nn.Module):
+    """A frozen linear layer plus a trained low-rank update.
+
+    Args:
+        linear: nn.Linear or nn.QuantizedLinear.
+        rank: inner width r of A [inputs, r] and B [r, outputs], both float32.
+        scale: multiplies the product directly.
+        key: random key for A.
+        dropout: share of dropped inputs, see `dropout.drop`.
+        switch: holds the dropout plan in force.
+        index: number of this layer among the adapted ones, part of the dropout key.
+    """
+
+    def __init__(
+        self,
+        linear: nn.Module,
+        rank: int,
+        scale: float,
+        key: mx.array,
+        dropout: float = 0.0,
+        switch: DropoutSwitch | None = None,
+        index: int = 0,
+    ) -> None:
+        super().__init__()
+        outputs, inputs = linear_shape(linear)
+        bound = 1 / math.sqrt(inputs)
+        self.linear = linear
+        self.lora_a = mx.random.uniform(-bound, bound, (inputs, rank), key=key)
+        self.lora_b = mx.zeros((rank, outputs))
+        self.scale = scale
+        self.rate = dropout
+        self.index = index
+        self.enabled = True
+        self._switch = switch or DropoutSwitch()
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Outputs [..., outputs] for inputs [..., inputs], in the dtype of x."""
+        y = self.linear(x)
+        if not self.enabled:
+            return y
+        plan = self._switch.plan
+        if self.rate > 0 and plan is not None:
+            x = drop(x, self.rate, plan, self.index)
+        z = (x @ self.lora_a) @ self.lora_b
+        return y + (self.scale * z).astype(y.dtype)
+
+
+class Adapter:
+    """All adapted layers of a model, by path, and their trainable arrays.
+
+    Attributes:
+        layers: path such as model.layers.0.self_attn.q_proj -> its layer, in the model's order.
+        dropout: the switch that all of them share.
+    """
+
+    def __init__(self, layers: dict[str, LoRALinear], dropout: DropoutSwitch) -> None:
+        self.layers = layers
+        self.dropout = dropout
+
+    def parameters(self) -> dict[str, mx.array]:
+        """Name -> array, named as in mlx-lm's adapters.safetensors."""
+        found: dict[str, mx.array] = {}
+        for path, layer in self.layers.items():
+            found[f"{path}.lora_a"] = layer.lora_a
+            found[f"{path}.lora_b"] = layer.lora_b
+        return found
+
+    def assign(self, parameters: dict[str, mx.array]) -> None:
+        """Put arrays in place; names and shapes are those of `parameters`."""
+        for name, value in parameters.items():
+            path, leaf = name.rsplit(".", 1)
+            setattr(self.layers[path], leaf, value)
+
+    @contextmanager
+    def disabled(self) -> Iterator[None]:
+        """The base model alone, for as long as the block runs."""
+        for layer in self.layers.values():
+            layer.enabled = False
+        try:
+            yield
+        finally:
+            for layer in self.layers.values():
+                layer.enabled = True
+
+
+def attach(
+    model: nn.Module,
+    paths: list[str],
+    *,
+    rank: int,
+    scale: float,
+    dropout: float = 0.0,
+    seed: int = 0,
+) -> Adapter:
+    """Replace the linear layers at these paths by `LoRALinear`.
+
+    Args:
+        model: changed in place; everything but A and B stays frozen.
+        paths: full module paths, see `targets.choose`.
+        rank: of every layer.
+        scale: of every layer.
+        dropout: of every layer.
+        seed: each layer draws its A from its own key of this seed.
+    """
+    modules = dict(model.named_modules())
+    keys = mx.random.split(mx.random.key(seed), max(len(paths), 2))
+    switch = DropoutSwitch()
+    layers: dict[str, LoRALinear] = {}
+    for index, path in enumerate(paths):
+        layer = LoRALinear(modules[path], rank, scale, keys[index], dropout, switch, index)
+        layer.freeze()
+        layer.unfreeze(keys=["lora_a", "lora_b"], recurse=False)
+        layers[path] = layer
+    model.update_modules(tree_unflatten(list(layers.items())))
+    mx.eval([[layer.lora_a, layer.lora_b] for layer in layers.values()])
+    return Adapter(layers, switch)
+
+
+def linear_shape(linear: nn.Module) -> tuple[int, int]:
+    """(outputs, inputs) of a linear layer, quantised or not."""
+    outputs, inputs = linear.weight.shape
+    if isinstance(linear, nn.QuantizedLinear):
+        inputs = inputs * 32 // linear.bits
+    return outputs, inputs

@@ -65,7 +65,7 @@ def _tokenizer_config(gguf: GgufFile) -> dict[str, Any]:
         return tokens[gguf.value(f"tokenizer.ggml.{name}_token_id")]
 
     return {
-        # The generic class takes tokenizer.json as it is; a model's own would split text its own way.
+        # The generic class takes tokenizer.json as it is; a model's own would split its own way.
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": special("bos"),
         "eos_token": special("eos"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -125,11 +124,11 @@ def _put_in_place(building: Path, folder: Path) -> None:
     """Rename the finished folder; if another process finished first, its folder stays."""
     if folder.exists() and not is_complete(folder):
         broken = Path(tempfile.mkdtemp(prefix=f".{NAME}-broken-", dir=folder.parent))
-        os.replace(folder, broken / NAME)
+        folder.rename(broken / NAME)
         shutil.rmtree(broken, ignore_errors=True)
     building.chmod(0o755)
     try:
-        os.rename(building, folder)
+        building.rename(folder)
     except OSError:
         if not is_complete(folder):
             raise

@@ -242,10 +242,14 @@ def test_another_kind_of_model_is_refused(
     kept = {key: value for key, value in metadata.items() if value is not None}
     gguf = GgufFile({name: mx.zeros((576, 8)) for name in names}, kept)
     with pytest.raises(ModelError, match="cannot be used") as caught:
-        llama_config(gguf)
-        llama_weights(gguf)
-        build_tokenizer(gguf)
+        _convert(gguf)
     assert reason in str(caught.value)
+
+
+def _convert(gguf: GgufFile) -> None:
+    llama_config(gguf)
+    llama_weights(gguf)
+    build_tokenizer(gguf)
 
 
 def test_a_file_that_is_not_gguf_is_named(tmp_path: Path) -> None:

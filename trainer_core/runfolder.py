@@ -1,0 +1,249 @@
+"""The folder of one run: where things are, how they get there safely, and its record of events.
+
+Nothing in a run folder is ever half written: files and folders are made under a temporary name,
+flushed to the disk and renamed. The event record alone grows in place, line by line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import mkdtemp, mkstemp
+from types import TracebackType
+from typing import IO, Self
+
+from platformdirs import user_data_path
+
+from trainer_core import config_io
+from trainer_core.config import RunConfig
+from trainer_core.errors import TrainerError
+from trainer_core.events import Event, Started, from_json_line, to_json_line
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Names of everything in a run folder."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """What ran, every `auto` resolved."""
+        return self.path / "config.yaml"
+
+    @property
+    def events(self) -> Path:
+        """Every event of every session, one JSON line each."""
+        return self.path / "events.jsonl"
+
+    @property
+    def adapter(self) -> Path:
+        """The adapter as the run ended."""
+        return self.path / "adapter"
+
+    @property
+    def best(self) -> Path:
+        """The adapter with the best validation."""
+        return self.path / "best"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of `step-N` folders."""
+        return self.path / "checkpoints"
+
+    @property
+    def passport(self) -> Path:
+        """Versions, hashes, seed and results."""
+        return self.path / "passport.json"
+
+    def checkpoint(self, step: int) -> Path:
+        """The folder of the checkpoint after `step` updates."""
+        return self.checkpoints / f"step-{step}"
+
+    def checkpoint_steps(self) -> list[int]:
+        """Steps that have a checkpoint, in order."""
+        found = [re.fullmatch(r"step-(\d+)", p.name) for p in self.checkpoints.glob("step-*")]
+        return sorted(int(match[1]) for match in found if match)
+
+    def write_config(self, config: RunConfig) -> None:
+        """Write config.yaml."""
+        write_atomically(self.config, config_io.dump_yaml(config))
+
+    @classmethod
+    def create(cls, config: RunConfig) -> Self:
+        """Make a new run folder with its config.yaml.
+
+        It is called `run_name`, or date, time, method and model; if that exists, -2, -3 and so on
+        is added.
+
+        Raises:
+            TrainerError: the folder cannot be made.
+        """
+        parent = Path(config.output).expanduser() if config.output else default_runs_folder()
+        name = config.run_name or _name(config)
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            run = cls(_make_distinct(parent.absolute(), name))
+            run.write_config(config)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise TrainerError(
+                f"cannot make a run folder in {parent}", why, "Choose another `output`"
+            ) from None
+        return run
+
+
+def default_runs_folder() -> Path:
+    """Where runs go if `output` is empty; it need not exist yet."""
+    return user_data_path("burnish", appauthor=False) / "runs"
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file so that at any moment the old or the new content is there, never a part."""
+    handle, temporary = mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+@contextmanager
+def replaced_folder(path: Path) -> Iterator[Path]:
+    """Give an empty folder to fill; on a clean exit it becomes `path`, in place of what was there.
+
+    If the block raises, `path` stays as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield fresh
+        fresh.chmod(0o755)
+        for file in fresh.rglob("*"):
+            _sync(file)
+        _sync(fresh)
+        if path.exists():
+            # A folder cannot be renamed over a full one.
+            aside = Path(mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            os.replace(path, aside)
+            os.replace(fresh, path)
+            shutil.rmtree(aside)
+        else:
+            os.replace(fresh, path)
+        _sync(path.parent)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+class EventLog:
+    """Appends events to a run's record. Every line is handed to the system at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: IO[bytes] = path.open("ab+")
+        if self._file.tell() > 0:
+            self._file.seek(-1, os.SEEK_END)
+            if self._file.read(1) != b"\n":
+                # A crash left half a line; the next event must not be glued to it.
+                self._file.write(b"\n")
+
+    def append(self, event: Event) -> None:
+        """Write one event."""
+        self._file.write(to_json_line(event).encode() + b"\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Flush to the disk and close."""
+        if not self._file.closed:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def read_events(path: Path) -> list[Event]:
+    """The events of a run as its history reads: the latest session's value for every step.
+
+    What an earlier session did after the step that a later one resumed from was undone, and is left
+    out, except for its warnings. Half a line that a crash left, and kinds of a newer version, are
+    passed over.
+
+    Raises:
+        TrainerError: the file cannot be read, or a line in the middle is damaged.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise TrainerError(f"cannot read {path}", error.strerror or type(error).__name__) from None
+    kept: list[Event] = []
+    torn: int | None = None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            event = from_json_line(line.decode())
+        except ValueError:
+            if torn is not None:
+                break
+            torn = number
+            continue
+        if torn is not None and not isinstance(event, Started):
+            break
+        torn = None
+        if isinstance(event, Started) and event.resumed_from is not None:
+            start = event.resumed_from
+            kept = [e for e in kept if getattr(e, "step", 0) <= start]
+        if event is not None:
+            kept.append(event)
+    else:
+        return kept
+    raise TrainerError(
+        f"{path}, line {torn}: damaged", "it is not an event", "Was the file edited?"
+    )
+
+
+def _name(config: RunConfig) -> str:
+    model = re.sub(r"[^\w.-]+", "-", Path(config.model).name).strip("-.") or "model"
+    return f"{datetime.now():%Y-%m-%d-%H%M%S}-{config.method}-{model[:60]}"
+
+
+def _make_distinct(parent: Path, name: str) -> Path:
+    number = 1
+    while True:
+        path = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return path
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

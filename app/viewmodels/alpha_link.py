@@ -11,7 +11,7 @@ ALPHA_HELP = (
 
 
 def alpha_of(rank: Any, scale: Any) -> float | None:
-    """scale x rank without binary dust, or None while one of them is not a number."""
+    """Scale x rank without binary dust, or None while one of them is not a number."""
     if not _positive(rank) or not _positive(scale):
         return None
     return float(f"{scale * rank:.12g}")

@@ -5,18 +5,17 @@ The views build widgets from these specs and know nothing of pydantic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from types import NoneType
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from app.viewmodels.number_text import show_number
-from trainer_core.config import RunConfig, options
-from trainer_core.option import Option
+from trainer_core.config import RunConfig
+from trainer_core.option import Option, kinds, limits, option_of
 
 _LABELS = {
     "sft": "SFT",
@@ -37,16 +36,27 @@ _LABELS = {
 class Kind(Enum):
     """The sort of value a field holds, which decides how text becomes a value."""
 
-    CHOICE = "choice"
-    FLAG = "flag"
-    WHOLE = "whole"
-    REAL = "real"
+    CHOICE = "one of a few values"
+    FLAG = "yes or no"
+    WHOLE = "whole number"
+    REAL = "number"
     TEXT = "text"
-    NAMES = "names"
-    """`auto`, or names separated by commas."""
-    REALS = "reals"
-    """Numbers separated by commas."""
-    AUTO_WHOLE = "auto or whole"
+    NAMES = "auto, or names separated by commas"
+    REALS = "numbers separated by commas"
+    AUTO_WHOLE = "auto, 0 for off, or a whole number"
+
+
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+
+_KINDS: dict[tuple[Any, ...], Kind] = {
+    (bool,): Kind.FLAG,
+    (int,): Kind.WHOLE,
+    (float,): Kind.REAL,
+    (str,): Kind.TEXT,
+    (tuple,): Kind.REALS,
+    ("auto", list): Kind.NAMES,
+    ("auto", int): Kind.AUTO_WHOLE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +70,8 @@ class FieldSpec:
         default: its default; None with `required` set if it has none.
         required: a run cannot start without it.
         optional: an empty field means None.
-        choices: the accepted values of an enumeration, in order.
-        limits: the range in words, such as "at least 1", or an empty string.
+        choices: the accepted values where only some are, in order.
+        bounds: any of ge, gt, le, lt.
     """
 
     key: str
@@ -71,7 +81,7 @@ class FieldSpec:
     required: bool
     optional: bool
     choices: tuple[Any, ...]
-    limits: str
+    bounds: dict[str, float]
 
     @property
     def label(self) -> str:
@@ -79,76 +89,59 @@ class FieldSpec:
         return self.option.label
 
     @property
-    def offered(self) -> bool:
-        """Whether there is anything to choose.
+    def range(self) -> str:
+        """The range in words, such as `at least 1`, or an empty string."""
+        return ", ".join(
+            f"{_BOUNDS[name]} {show_number(bound)}" for name, bound in self.bounds.items()
+        )
 
-        An option that this version holds at one value is not shown, nor is a minor one whose `auto` can
-        only mean the single other value.
-        """
-        only = self.option.only
-        if only is None:
-            return True
-        real = [value for value in only if value != "auto"]
-        return len(real) > 1 or (len(only) > 1 and not self.option.advanced)
+    def clamp(self, value: float) -> float:
+        """`value`, or the closed bound that it has passed."""
+        return min(max(value, self.bounds.get("ge", value)), self.bounds.get("le", value))
 
 
 def field_specs(model: type[BaseModel] = RunConfig) -> dict[str, FieldSpec]:
-    """Specs of every field, in the order of the form."""
-    known = options() if model is RunConfig else _options_of(model)
-    return {key: field_spec(key, info, known[key]) for key, info in model.model_fields.items()}
+    """Specs of the options that offer a choice, in the order of the form."""
+    fields = model.model_fields.items()
+    return {key: field_spec(key, field) for key, field in fields if offers_choice(option_of(field))}
 
 
-def field_spec(key: str, info: FieldInfo, option: Option) -> FieldSpec:
+def offers_choice(option: Option) -> bool:
+    """Whether there is anything to choose.
+
+    An option that this version holds at one value is not shown, nor is a minor one whose `auto` can only
+    mean the single other value.
+    """
+    if option.only is None:
+        return True
+    ways = [value for value in option.only if value != "auto"]
+    return len(ways) > 1 or (len(option.only) > 1 and not option.advanced)
+
+
+def field_spec(key: str, field: FieldInfo) -> FieldSpec:
     """The spec of one pydantic field.
 
     Raises:
         TypeError: if the form has no control for the field's type.
     """
-    kind, optional, choices = _kind(key, info.annotation)
-    if option.only is not None and kind in (Kind.CHOICE, Kind.AUTO_WHOLE):
-        choices = option.only
-    required = info.is_required()
-    default = None if required else info.default
-    return FieldSpec(key, option, kind, default, required, optional, choices, _limits(info.metadata))
+    option = option_of(field)
+    parts = kinds(field.annotation)
+    values = tuple(part for part in parts if part is not NoneType)
+    choices: tuple[Any, ...] = option.only or ()
+    if all(isinstance(value, str) for value in values):
+        kind, choices = Kind.CHOICE, choices or values
+    elif values in _KINDS:
+        kind = _KINDS[values]
+    else:
+        raise TypeError(f"the form has no control for {key}: {field.annotation}")
+    required = field.is_required()
+    default = None if required else field.default
+    return FieldSpec(
+        key, option, kind, default, required, NoneType in parts, choices, limits(field)
+    )
 
 
 def choice_label(value: Any) -> str:
     """How a value of an enumeration reads on screen."""
     text = str(value)
     return _LABELS.get(text, text.replace("_", " ").capitalize())
-
-
-def _options_of(model: type[BaseModel]) -> Mapping[str, Option]:
-    extras: dict[str, Any] = {key: info.json_schema_extra for key, info in model.model_fields.items()}
-    return {key: extra["option"] for key, extra in extras.items()}
-
-
-def _kind(key: str, annotation: Any) -> tuple[Kind, bool, tuple[Any, ...]]:
-    parts = list(get_args(annotation)) if get_origin(annotation) in (Union, UnionType) else [annotation]
-    optional = NoneType in parts
-    parts = [part for part in parts if part is not NoneType]
-    simple = {bool: Kind.FLAG, int: Kind.WHOLE, float: Kind.REAL, str: Kind.TEXT}
-    if len(parts) == 1:
-        part = parts[0]
-        if get_origin(part) is Literal:
-            return Kind.CHOICE, optional, get_args(part)
-        if get_origin(part) is tuple and set(get_args(part)) == {float}:
-            return Kind.REALS, optional, ()
-        if part in simple:
-            return simple[part], optional, ()
-    if len(parts) == 2 and get_args(parts[0]) == ("auto",):
-        if parts[1] is int:
-            return Kind.AUTO_WHOLE, optional, ()
-        if parts[1] == list[str]:
-            return Kind.NAMES, optional, ()
-    raise TypeError(f"the form has no control for {key}: {annotation}")
-
-
-def _limits(metadata: list[Any]) -> str:
-    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
-    found = []
-    for name, word in words.items():
-        for item in metadata:
-            if (bound := getattr(item, name, None)) is not None:
-                found.append(f"{word} {show_number(bound)}")
-    return ", ".join(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-from trainer_core.backend import prepare  # noqa: E402
+from trainer_core.backend import prepare
 
 prepare()
 
@@ -43,7 +42,7 @@ def dirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def offline(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def offline(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse connections to anywhere but this machine, unless the test is marked `network`."""
     if request.node.get_closest_marker("network") is None:
         connect = socket.socket.connect
@@ -55,7 +54,6 @@ def offline(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
             connect(self, address)  # type: ignore[arg-type]
 
         monkeypatch.setattr(socket.socket, "connect", refuse)
-    yield
 
 
 _LOCAL = ("127.0.0.1", "::1", "localhost")

@@ -1,7 +1,7 @@
 """The device we run on, and what must be settled before and after MLX is first imported.
 
-`prepare` comes before any import of `mlx.core` or `transformers`; everything else here may import MLX, and
-so belongs to the engine thread.
+`prepare` comes before any import of `mlx.core` or `transformers`; everything else here may import
+MLX, and so belongs to the engine thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from trainer_core.private_folder import private_folder
 
 Kind = Literal["metal", "cuda", "cpu"]
 
-# Of the memory that is free, the share a run may plan with: the rest is for what the estimate leaves out.
+# Of the memory that is free, the share a run may plan with: the rest is for what the estimate
+# leaves out.
 _SHARE = 0.85
 
 
@@ -48,7 +49,7 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where MLX computes: what kind it is, the maker's name for it, and its memory in bytes if it says."""
+    """Where MLX computes: its kind, the maker's name for it, and its memory in bytes if known."""
 
     kind: Kind
     name: str
@@ -69,11 +70,11 @@ class WeightPolicy:
 
 @functools.cache
 def prepare() -> Preparation:
-    """Settle the process's environment for MLX. Call it before `mlx.core` is imported; later calls are free.
+    """Settle the process's environment for MLX, before `mlx.core` is imported.
 
-    It asks the Hugging Face libraries for no telemetry and no network (a user who sets HF_HUB_OFFLINE=0
-    keeps it), gives MLX's kernel compiler a private temporary folder, and on Linux loads a fast BLAS.
-    It never raises: what could not be done is in the result.
+    It asks the Hugging Face libraries for no telemetry and no network (a user who sets
+    HF_HUB_OFFLINE=0 keeps it), gives MLX's kernel compiler a private temporary folder, and on Linux
+    loads a fast BLAS. It never raises: what could not be done is in the result.
     """
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -86,7 +87,7 @@ def prepare() -> Preparation:
         notes.append(
             Warned(
                 "shared_tmp",
-                f"MLX compiles its CPU kernels in the shared folder {tempfile.gettempdir()}: {error}",
+                f"MLX compiles CPU kernels in the shared folder {tempfile.gettempdir()}: {error}",
                 "set TMPDIR to a folder that only you can write to",
             )
         )
@@ -123,8 +124,9 @@ def device_name() -> str:
 def limit_memory(where: Device) -> None:
     """Tell MLX how much memory it may hold on to.
 
-    Metal keeps what a run uses resident, up to what macOS recommends, so that it is not paged out between
-    steps. CUDA and the CPU have no wired limit; MLX's own memory limits fit them as they are.
+    Metal keeps what a run uses resident, up to what macOS recommends, so that it is not paged out
+    between steps. CUDA and the CPU have no wired limit; MLX's own memory limits fit them as they
+    are.
     """
     if where.kind == "metal" and where.wired_limit:
         import mlx.core as mx
@@ -135,8 +137,8 @@ def limit_memory(where: Device) -> None:
 def resolve_weights(asked: str, needs: MemoryEstimate, kind: Kind, available: int) -> WeightPolicy:
     """The precision for the base weights.
 
-    A GPU keeps what the model has. A CPU is fast in float32 only, so there `auto` takes float32 if the run
-    then fits in memory.
+    A GPU keeps what the model has. A CPU is fast in float32 only, so there `auto` takes float32 if
+    the run then fits in memory.
 
     Args:
         asked: the option `weights`.
@@ -169,7 +171,7 @@ def resolve_weights(asked: str, needs: MemoryEstimate, kind: Kind, available: in
 
 
 def _use_private_temporary_folder() -> None:
-    """Point TMPDIR at a folder of our own, unless it is one already: MLX runs what it finds there."""
+    """Point TMPDIR at a folder of our own, unless it is one: MLX runs what it finds there."""
     current = Path(tempfile.gettempdir()).stat()
     if current.st_uid == os.getuid() and not current.st_mode & 0o022:
         return
@@ -181,8 +183,8 @@ def _slow_cpu(reason: str) -> Warned:
     return Warned(
         "slow_cpu",
         f"CPU maths is about thirty times slower than it could be: {reason}",
-        "run pip install ngsolve-openblas (on ARM: cmeel-openblas), or apt-get install libgfortran5 if that "
-        "library is missing",
+        "run pip install ngsolve-openblas (on ARM: cmeel-openblas), or apt-get install "
+        "libgfortran5 if that library is missing",
     )
 
 

@@ -1,9 +1,10 @@
 """Gives MLX a fast BLAS on Linux CPUs, where its own wheel carries the slow reference one.
 
-An OpenBLAS whose symbols have their plain names (cblas_sgemm, not scipy_cblas_sgemm64_) is loaded into the
-process's global symbol scope before MLX; the loader then binds MLX's calls to it. In float32 this is worth
-a factor of about thirty. A wheel built for one kind of processor kills the process on another, so only a
-library that picks its kernels at run time is trusted; any other is tried in a child process first.
+An OpenBLAS whose symbols have their plain names (cblas_sgemm, not scipy_cblas_sgemm64_) is loaded
+into the process's global symbol scope before MLX; the loader then binds MLX's calls to it. In
+float32 this is worth a factor of about thirty. A wheel built for one kind of processor kills the
+process on another, so only a library that picks its kernels at run time is trusted; any other is
+tried in a child process first.
 """
 
 from __future__ import annotations
@@ -59,9 +60,10 @@ def load_fast_blas() -> Path:
     if "mlx.core" in sys.modules:
         raise BlasUnavailable("MLX was imported before the BLAS library")
     reasons = []
+    needed: list[Path] | None = None
     for library in _libraries():
         try:
-            needed = _load_fortran()
+            needed = _load_fortran() if needed is None else needed
             if not picks_kernels_at_run_time(library) and not _works_here(library, needed):
                 raise BlasUnavailable(f"{library.name} is built for another kind of processor")
             ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
@@ -75,8 +77,8 @@ def load_fast_blas() -> Path:
 def picks_kernels_at_run_time(library: Path) -> bool:
     """Whether an OpenBLAS carries kernels for many processors.
 
-    Reads the build's description, the text `openblas_get_config` returns, from the file: loading a library
-    to ask it would already run its code.
+    Reads the build's description, the text `openblas_get_config` returns, from the file: loading a
+    library to ask it would already run its code.
     """
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         start = data.find(b"OpenBLAS 0.")
@@ -99,27 +101,33 @@ def _site_of(distribution: str) -> Path | None:
 
 
 def _load_fortran() -> list[Path]:
-    """Load the Fortran runtime that OpenBLAS asks for; returns the files a child must load first."""
+    """Load the Fortran runtime OpenBLAS needs; returns the files a child must load first."""
     try:
         ctypes.CDLL(FORTRAN, mode=ctypes.RTLD_GLOBAL)
     except OSError:
-        site = _site_of("mlx-cpu")
-        if site is None:
-            raise BlasUnavailable(f"{FORTRAN} is missing") from None
+        files = _fortran_of_mlx()
     else:
         return []
-    # MLX's wheel has one, but under a name with a hash in it, which does not satisfy OpenBLAS.
-    hashed = next(iter(sorted(site.glob("mlx_cpu.libs/libgfortran-*.so.5*"))), None)
-    if hashed is None:
-        raise BlasUnavailable(f"{FORTRAN} is missing")
-    files = [*sorted(site.glob("mlx_cpu.libs/libquadmath-*.so*")), _plain_named_copy(hashed)]
     for file in files:
         ctypes.CDLL(str(file), mode=ctypes.RTLD_GLOBAL)
     return files
 
 
+def _fortran_of_mlx() -> list[Path]:
+    """The Fortran runtime of MLX's wheel and what it needs, in the order of loading.
+
+    The wheel's file has a name with a hash in it, which does not satisfy OpenBLAS, hence the copy.
+    """
+    site = _site_of("mlx-cpu")
+    hashed = sorted(site.glob("mlx_cpu.libs/libgfortran-*.so.5*")) if site else []
+    if not hashed:
+        raise BlasUnavailable(f"{FORTRAN} is missing")
+    quadmath = sorted(hashed[0].parent.glob("libquadmath-*.so*"))
+    return [*quadmath, _plain_named_copy(hashed[0])]
+
+
 def _plain_named_copy(hashed: Path) -> Path:
-    """A copy of the wheel's Fortran runtime that calls itself `libgfortran.so.5`, kept in the cache."""
+    """A cached copy of the wheel's Fortran runtime that calls itself `libgfortran.so.5`."""
     data = hashed.read_bytes()
     old = hashed.name.encode() + b"\0"
     if old not in data:

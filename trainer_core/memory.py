@@ -1,19 +1,17 @@
 """How much memory a run needs and how much there is, without MLX.
 
-Read from a model folder's config.json and the headers of its safetensors files, so that the form can show
-it while an option is being changed and the engine can choose the precision of the weights before loading.
+Read from a model folder's config.json and the headers of its safetensors files, so that the form
+can show it while an option is being changed and the engine can choose the precision of the weights
+before loading.
 
-Not modelled: what MLX's allocator and the operating system keep besides, adapters on embeddings, segmented
-backward, prefix sharing and checkpointing (which all need less), and layers unlike a transformer's. Take
-the activations as right to a factor of two.
+Not modelled: what MLX's allocator and the operating system keep besides, adapters on embeddings,
+segmented backward, prefix sharing and checkpointing (which all need less), and layers unlike a
+transformer's. Take the activations as right to a factor of two.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import re
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,38 +19,11 @@ from typing import Any
 import psutil
 
 from trainer_core.config import PREFERENCE, RunConfig
-from trainer_core.errors import ModelError
+from trainer_core.model_files import Tensor, read_json, read_tensors
 
-_BYTES = {
-    "F64": 8,
-    "I64": 8,
-    "F32": 4,
-    "U32": 4,
-    "I32": 4,
-    "BF16": 2,
-    "F16": 2,
-    "U16": 2,
-    "U8": 1,
-    "I8": 1,
-}
 _FLOAT32 = 4
-_ROUTERS = ("router", "gate", "shared_expert_gate")
-_LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.(.+)$")
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """One logical weight: `shape` as if it were not quantised, `stored` in bytes as in the file."""
-
-    name: str
-    shape: tuple[int, ...]
-    stored: int
-    dtype: str
-
-    @property
-    def parameters(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
+_ROUTER = re.compile(r"(^|\.)(router|gate|shared_expert_gate|wg)(\.|$)")
+_LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.(.+)\.weight$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,118 +101,32 @@ def available_bytes() -> int:
     return free if room is None else min(free, room)
 
 
-def total_bytes() -> int:
-    """Memory of the machine."""
-    return psutil.virtual_memory().total
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a model folder.
-
-    Raises:
-        ModelError: there is no such file, or it does not hold an object.
-    """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(
-            f"cannot read {path}", error.strerror or str(error), "choose a model folder"
-        ) from None
-    except ValueError as error:
-        raise ModelError(
-            f"{path} is not valid JSON", str(error), "download the model again"
-        ) from None
-    if not isinstance(value, dict):
-        raise ModelError(f"{path} does not hold a JSON object", "", "download the model again")
-    return value
-
-
-def read_tensors(folder: Path, config: dict[str, Any]) -> list[Tensor]:
-    """The logical weights of all safetensors files of a model folder.
-
-    Args:
-        folder: the model folder.
-        config: its config.json, for the group sizes of quantised weights.
-
-    Raises:
-        ModelError: there is no such file, or a header is damaged.
-    """
-    files = sorted(folder.glob("model*.safetensors"))
-    if not files:
-        raise ModelError(
-            f"{folder} holds no model*.safetensors", "", "choose a folder with a whole model"
-        )
-    headers: dict[str, dict[str, Any]] = {}
-    for file in files:
-        headers.update(_header(file))
-    found = []
-    for name, entry in headers.items():
-        base = name.removesuffix(".scales").removesuffix(".biases")
-        if base != name and f"{base}.weight" in headers and f"{base}.scales" in headers:
-            continue  # counted with its weight
-        found.append(_tensor(name, entry, headers, config))
-    return found
-
-
-def _header(file: Path) -> dict[str, dict[str, Any]]:
-    try:
-        with file.open("rb") as stream:
-            (size,) = struct.unpack("<Q", stream.read(8))
-            if size > file.stat().st_size:
-                raise ValueError("the header is longer than the file")
-            header = json.loads(stream.read(size))
-        return {name: entry for name, entry in header.items() if name != "__metadata__"}
-    except (OSError, ValueError, struct.error) as error:
-        raise ModelError(f"{file} is damaged", str(error), "download the model again") from None
-
-
-def _stored(entry: dict[str, Any]) -> int:
-    begin, end = entry["data_offsets"]
-    return end - begin
-
-
-def _tensor(
-    name: str, entry: dict[str, Any], headers: dict[str, Any], config: dict[str, Any]
-) -> Tensor:
-    base = name.removesuffix(".weight")
-    scales = headers.get(f"{base}.scales")
-    if base == name or scales is None or entry["dtype"] != "U32":
-        return Tensor(name, tuple(entry["shape"]), _stored(entry), entry["dtype"])
-    quantisation = config.get("quantization") or config.get("quantization_config") or {}
-    own = quantisation.get(base)
-    group = (own if isinstance(own, dict) else quantisation).get("group_size", 64)
-    stored = sum(
-        _stored(headers[n]) for n in (name, f"{base}.scales", f"{base}.biases") if n in headers
-    )
-    rows, columns = entry["shape"][:-1], scales["shape"][-1] * group
-    return Tensor(name, (*rows, columns), stored, f"Q{entry['shape'][-1] * 32 // columns}")
-
-
 def _adapter_parameters(tensors: list[Tensor], config: RunConfig) -> int:
-    matrices = []
+    """Elements of A and B over the linears that `target_modules` and `num_layers` name."""
+    linears = []
     for tensor in tensors:
-        found = _LAYER.search(tensor.name.removesuffix(".weight"))
-        if found and len(tensor.shape) >= 2 and tensor.name.endswith(".weight"):
-            matrices.append((int(found.group(1)), found.group(2), tensor.shape))
-    layers = 1 + max((layer for layer, _, _ in matrices), default=-1)
+        found = _LAYER.search(tensor.name)
+        # A mixture's experts are three-dimensional or lie under `experts`; they get no adapter.
+        if found and len(tensor.shape) == 2 and ".experts." not in tensor.name:
+            linears.append((int(found[1]), found[2], tensor.shape))
+    layers = 1 + max((layer for layer, _, _ in linears), default=-1)
     first = 0 if config.num_layers < 0 else layers - config.num_layers
+    wanted = config.target_modules
     total = 0
-    for layer, path, shape in matrices:
-        name = path.rsplit(".", 1)[-1]
-        chosen = (
-            name not in _ROUTERS
-            if config.target_modules == "auto"
-            else name in config.target_modules
-        )
+    for layer, name, shape in linears:
+        if wanted == "auto":
+            chosen = not _ROUTER.search(name)
+        else:
+            chosen = any(f".{name}".endswith(f".{asked}") for asked in wanted)
         if layer >= first and chosen:
-            total += math.prod(shape[:-2]) * config.rank * (shape[-2] + shape[-1])
+            total += config.rank * (shape[0] + shape[1])
     return total
 
 
 def _activations(
     shape: dict[str, Any], tensors: list[Tensor], config: RunConfig, length: int
 ) -> int:
-    """Per token and layer: the residuals, norms and projections that autograd keeps; then logits."""
+    """What autograd keeps per token and layer, one layer's attention scores, and the logits."""
     text = shape.get("text_config") or shape
     layers = text.get("num_hidden_layers", 0)
     width = text.get("hidden_size", 0)

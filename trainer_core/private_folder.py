@@ -1,4 +1,4 @@
-"""Folders in the user's cache that no other user can write to, and files that appear whole or not at all."""
+"""Folders in the user's cache that no other user can write to, and files written whole."""
 
 from __future__ import annotations
 

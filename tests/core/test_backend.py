@@ -1,0 +1,194 @@
+"""What is settled before MLX is imported, and which precision the weights get."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainer_core import backend
+from trainer_core.backend import Device, Preparation, resolve_weights
+from trainer_core.blas import BlasUnavailable
+from trainer_core.errors import OutOfMemoryError
+from trainer_core.memory import MemoryEstimate
+
+GB = 10**9
+CPU = Device("cpu", "Some CPU")
+
+
+def needs(*, quantised: bool = True, dtype: str = "F16") -> MemoryEstimate:
+    return MemoryEstimate(
+        parameters=GB,
+        stored=GB // 2 if quantised else 4 * GB,
+        quantised=quantised,
+        dtype=dtype,
+        adapter_parameters=GB // 100,
+        activations=GB,
+    )
+
+
+def test_the_parts_add_up() -> None:
+    # weights, adapter, its gradient, two moments, activations
+    assert needs().total("float32") == 4 * GB + 4 * 4 * GB // 100 + GB
+    assert needs().total("bfloat16") == needs().total("float32") - 2 * GB
+    assert needs().weights("keep") == GB // 2
+
+
+def test_auto_takes_float32_on_a_cpu_with_room() -> None:
+    policy = resolve_weights("auto", needs(), "cpu", 32 * GB)
+    assert policy.weights == "float32"
+    assert policy.warning is None
+
+
+def test_auto_keeps_and_warns_on_a_cpu_without_room() -> None:
+    policy = resolve_weights("auto", needs(), "cpu", 5 * GB)
+    assert policy.weights == "keep"
+    assert policy.warning is not None
+    assert policy.warning.code == "slow_weights"
+    assert "5.2 GB" in policy.warning.message
+    assert "twenty times" in policy.warning.message
+
+
+def test_float32_weights_are_kept_in_silence() -> None:
+    plain = needs(quantised=False, dtype="F32")
+    for asked in ("auto", "keep"):
+        policy = resolve_weights(asked, plain, "cpu", GB)
+        assert (policy.weights, policy.warning) == ("keep", None)
+
+
+@pytest.mark.parametrize("kind", ["metal", "cuda"])
+@pytest.mark.parametrize("available", [GB, 64 * GB])
+def test_a_gpu_keeps_what_the_model_has(kind: backend.Kind, available: int) -> None:
+    policy = resolve_weights("auto", needs(), kind, available)
+    assert (policy.weights, policy.warning) == ("keep", None)
+
+
+@pytest.mark.parametrize("asked", ["float32", "bfloat16", "keep"])
+def test_an_explicit_precision_is_honoured(asked: str) -> None:
+    for kind in ("metal", "cuda", "cpu"):
+        assert resolve_weights(asked, needs(), kind, 32 * GB).weights == asked
+
+
+@pytest.mark.parametrize("asked", ["bfloat16", "keep"])
+def test_a_slow_explicit_precision_warns_on_a_cpu(asked: str) -> None:
+    warning = resolve_weights(asked, needs(), "cpu", 32 * GB).warning
+    assert warning is not None
+    assert asked in warning.message
+
+
+def test_an_explicit_precision_that_cannot_fit_is_refused() -> None:
+    with pytest.raises(OutOfMemoryError, match=r"float32 needs 4\.0 GB .*3\.0 GB are free"):
+        resolve_weights("float32", needs(), "cpu", 3 * GB)
+
+
+def test_an_unknown_precision_is_a_fault_of_ours() -> None:
+    with pytest.raises(ValueError, match="int3"):
+        resolve_weights("int3", needs(), "cpu", GB)
+
+
+def test_the_slow_cpu_warning_is_for_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Path:
+        raise BlasUnavailable("libgfortran.so.5 is missing")
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(backend, "load_fast_blas", missing)
+    monkeypatch.setattr(backend, "_use_private_temporary_folder", lambda: None)
+    done = backend.prepare.__wrapped__()
+    [warning] = done.warnings(CPU)
+    assert warning.code == "slow_cpu"
+    assert "libgfortran.so.5 is missing" in warning.message
+    assert "pip install" in warning.try_this
+    assert done.warnings(Device("cuda", "Some GPU")) == []
+
+
+def test_a_temporary_folder_that_cannot_be_made_is_only_noted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> None:
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(backend, "load_fast_blas", lambda: Path("x.so"))
+    monkeypatch.setattr(backend, "_use_private_temporary_folder", fail)
+    [note] = backend.prepare.__wrapped__().warnings(CPU)
+    assert note.code == "shared_tmp"
+    assert "read-only" in note.message
+
+
+def test_elsewhere_than_linux_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unwanted() -> Path:
+        raise AssertionError("loaded a BLAS")
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(backend, "load_fast_blas", unwanted)
+    assert backend.prepare.__wrapped__() == Preparation()
+
+
+def test_no_telemetry_and_no_network_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    backend.prepare.__wrapped__()
+    assert os.environ["HF_HUB_DISABLE_TELEMETRY"] == "1"
+    assert os.environ["HF_HUB_OFFLINE"] == "1"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    backend.prepare.__wrapped__()
+    assert os.environ["HF_HUB_OFFLINE"] == "0"
+
+
+_TMP = """
+import os, tempfile
+from trainer_core.backend import prepare
+prepare()
+print(tempfile.gettempdir())
+import mlx.core as mx
+mx.set_default_device(mx.cpu)
+mx.eval(mx.compile(lambda x: mx.exp(x) * 2 + 1)(mx.ones(8)))
+"""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere the temporary folder is the user's own"
+)
+def test_compiled_kernels_go_to_a_folder_of_our_own(dirs: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    done = subprocess.run(
+        [sys.executable, "-c", _TMP],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "TMPDIR": str(shared)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    used = Path(done.stdout.strip())
+    assert dirs in used.parents
+    assert stat.S_IMODE(used.stat().st_mode) == 0o700
+    assert list(shared.iterdir()) == []
+    own = tmp_path / "own"
+    own.mkdir(mode=0o700)
+    done = subprocess.run(
+        [sys.executable, "-c", _TMP],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "TMPDIR": str(own)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == str(own)
+
+
+def test_the_device_is_named() -> None:
+    found = backend.device()
+    assert found.kind in ("cpu", "metal", "cuda")
+    assert backend.device_name() == str(found)
+    assert found.name in str(found)
+    assert str(CPU) == "Some CPU (CPU)"
+
+
+def test_limits_that_the_device_lacks_are_left_alone() -> None:
+    backend.limit_memory(backend.device())

@@ -96,5 +96,7 @@ class Dataset:
         """Length in tokens of the longest training sequence."""
         longest = 0
         for row in self.train:
-            longest = max(longest, len(row.chosen), len(row.rejected) if row.rejected is not None else 0)
+            longest = max(
+                longest, len(row.chosen), len(row.rejected) if row.rejected is not None else 0
+            )
         return longest

@@ -55,6 +55,10 @@ X11_LIBRARIES = {
 }
 
 
+# Import-linter has no `python -m`.
+LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+
 class Stop(Exception):
     """The reason why it cannot go on, a sentence for a person."""
 
@@ -114,10 +118,10 @@ def check(everything: bool, arguments: list[str]) -> int:
         tests += ["-n", "2", "--dist", "loadfile"]
     failed = []
     for name, command in (
-        ("ruff check", ["-m", "ruff", "check", "."]),
-        ("ruff format", ["-m", "ruff", "format", "--check", "--quiet", "."]),
+        ("ruff check", ["-m", "ruff", "check", "--output-format", "concise", "."]),
+        ("ruff format", ["-m", "ruff", "format", "--check", "--output-format", "concise", "."]),
         ("pyright", ["-m", "pyright"]),
-        ("import contracts", ["-m", "importlinter.cli", "lint-imports", "--no-logo"]),
+        ("import contracts", ["-c", LINT_IMPORTS, "--no-logo"]),
         ("pytest", tests),
     ):
         print(f"--- {name}", flush=True)

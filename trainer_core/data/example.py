@@ -18,7 +18,8 @@ class Turn:
     Attributes:
         role: one of `ROLES`.
         content: its text; empty only for an assistant turn that calls a tool.
-        extra: what a template may want besides, such as `tool_calls`, `name` or `reasoning_content`.
+        extra: what a template may want besides, such as `tool_calls`, `name` or
+            `reasoning_content`.
     """
 
     role: str
@@ -34,8 +35,8 @@ class Turn:
 class Example:
     """One usable row.
 
-    A conversation is `prompt` followed by `chosen`; `chosen` starts at its last assistant turn, or for a
-    preference pair wherever the two answers begin. A row of plain text has an empty prompt.
+    A conversation is `prompt` followed by `chosen`; `chosen` starts at its last assistant turn, or
+    for a preference pair wherever the two answers begin. A row of plain text has an empty prompt.
 
     Attributes:
         source: file and line.
@@ -43,7 +44,8 @@ class Example:
         prompt: text, or turns.
         chosen: text if the prompt is text, else turns.
         rejected: the worse answer of a pair, in the form of `chosen`.
-        tools: definitions of the tools the conversation may call, in the JSON form of chat templates.
+        tools: definitions of the tools the conversation may call, in the JSON form of chat
+            templates.
     """
 
     source: Source
@@ -63,14 +65,26 @@ class Example:
         """True if the row has a preferred and a rejected answer."""
         return self.rejected is not None
 
+    @property
+    def characters(self) -> int:
+        """Length of the longest sequence that the row makes, as text."""
+        answers = [_characters(self.chosen)]
+        if self.rejected is not None:
+            answers.append(_characters(self.rejected))
+        return _characters(self.prompt) + max(answers)
+
 
 def as_turns(part: str | tuple[Turn, ...], role: str) -> tuple[Turn, ...]:
     """Turns of a prompt or an answer; text becomes one turn of `role`."""
     return (Turn(role, part),) if isinstance(part, str) else part
 
 
+def _characters(part: str | tuple[Turn, ...]) -> int:
+    return len(part) if isinstance(part, str) else sum(len(turn.content) for turn in part)
+
+
 class BadRow(Exception):
-    """A row that cannot be used: what is wrong with it, and a hint. Never leaves the data package."""
+    """A row that cannot be used: what is wrong, and a hint. Never leaves the data package."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)

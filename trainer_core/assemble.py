@@ -1,0 +1,128 @@
+"""Put a run's parts together: model, adapter, head, objective, rows, reference, and where results go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainer_core.backward.autograd import whole_graph
+from trainer_core.checkpoint import Keeper
+from trainer_core.config import RunConfig
+from trainer_core.data.batches import total_steps, windows
+from trainer_core.data.tokenizer import ChatTokenizer
+from trainer_core.data.types import Dataset
+from trainer_core.events import Event, Sample, Warned
+from trainer_core.generate import stream
+from trainer_core.heads.head import Head, HeadKind
+from trainer_core.loop import Job
+from trainer_core.model.load import is_half
+from trainer_core.model.open_policy import AdaptedModel, open_for_training
+from trainer_core.objectives.objective import make_objective
+from trainer_core.policy import Policy, Reference
+from trainer_core.reference import compute_reference, save_reference
+from trainer_core.runfolder import RunFolder
+
+Tell = Callable[[Event], None]
+
+
+def assemble(
+    config: RunConfig,
+    folder: Path,
+    dataset: Dataset,
+    tokenizer: ChatTokenizer,
+    run: RunFolder,
+    tell: Tell,
+) -> Job:
+    """Everything the loop works with.
+
+    Args:
+        config: resolved but for what only the model knows.
+        folder: the model's folder.
+        dataset: tokenised rows.
+        tokenizer: the model's.
+        run: where adapters and the reference go.
+        tell: told of warnings and progress.
+
+    Raises:
+        TrainerError: model, adapter or options do not fit.
+    """
+    opened = open_for_training(folder, config)
+    for warning in _warnings(opened, config):
+        tell(warning)
+    config = config.model_copy(
+        update={"target_modules": list(opened.spec.keys), "num_layers": opened.spec.num_layers}
+    )
+    objective = make_objective(config)
+    kind: HeadKind = "full" if opened.stack.whole else config.head  # type: ignore[assignment]
+    policy = Policy(
+        opened.stack,
+        opened.adapter,
+        Head(kind, opened.stack.project, config.chunk_size),
+        dropout_seed=config.seed,
+    )
+    train = [objective.score(example) for example in dataset.train]
+    valid = [objective.score(example) for example in dataset.valid]
+    if config.val_rows:
+        valid = valid[: config.val_rows]
+    reference: tuple[Reference, Reference] | None = None
+    if config.method == "dpo":
+        base = config.dpo_reference == "base"
+        reference = (
+            compute_reference(policy, train, base=base, tell=tell),
+            compute_reference(policy, valid, base=base, tell=tell),
+        )
+        save_reference(run.path / "reference.safetensors", *reference)
+    size: dict[str, Any] = {
+        "batch_size": config.batch_size,
+        "accumulation": config.grad_accumulation_steps,
+        "iters": config.iters,
+        "epochs": config.epochs,
+    }
+
+    def sample(step: int, prompts: Sequence[str], max_tokens: int) -> Iterator[Event]:
+        for prompt in prompts:
+            pieces = stream(opened.model, tokenizer, prompt, max_tokens=max_tokens)
+            yield Sample(step, prompt, "".join(pieces))
+
+    return Job(
+        config=config,
+        policy=policy,
+        objective=objective,
+        backward=whole_graph,
+        train=train,
+        valid=valid,
+        valid_skipped=dataset.valid_rows_skipped,
+        reference=reference[0] if reference else None,
+        valid_reference=reference[1] if reference else None,
+        windows=windows(len(train), shuffle=config.shuffle, seed=config.seed, **size),
+        total=total_steps(len(train), **size),
+        keeper=Keeper(run, opened.adapter, opened.spec, _facts(config, folder), config.keep_checkpoints),
+        sample=sample,
+    )
+
+
+def _warnings(opened: AdaptedModel, config: RunConfig) -> list[Warned]:
+    found = list(opened.warnings)
+    if opened.whole:
+        found.append(
+            Warned("whole_model", f"this model trains with the full head only: {opened.whole}")
+        )
+    if is_half(opened.model):
+        found.append(
+            Warned(
+                "float16",
+                "the weights are float16, whose range is small for training",
+                "use weights: bfloat16 or float32",
+            )
+        )
+    return found
+
+
+def _facts(config: RunConfig, folder: Path) -> dict[str, Any]:
+    """What adapter_config.json says besides the shape; mlx-lm and people read it."""
+    return {
+        "model": config.model if config.model != "sample" else folder.name,
+        "method": config.method,
+        "prompt_format": config.prompt_format,
+    }

@@ -1,0 +1,77 @@
+"""What a run leaves on disk while it goes: periodic checkpoints, the best adapter, the final one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from trainer_core.errors import TrainerError
+from trainer_core.model.adapter_files import AdapterSpec, write_adapter
+from trainer_core.model.lora import Adapter
+from trainer_core.optim import Optimiser
+from trainer_core.runfolder import RunFolder, replaced_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """Writes adapters into a run folder.
+
+    Attributes:
+        run: the folder.
+        adapter: what is saved.
+        spec: its shape.
+        facts: further keys for adapter_config.json.
+        keep: how many periodic checkpoints stay.
+    """
+
+    run: RunFolder
+    adapter: Adapter
+    spec: AdapterSpec
+    facts: dict[str, Any]
+    keep: int
+
+    def save_checkpoint(self, step: int, optimiser: Optimiser, state: dict[str, Any]) -> Path:
+        """Write checkpoints/step-N with adapter, optimiser moments and loop state; drop the oldest."""
+        path = self.run.checkpoint(step)
+        self._write(path, step, optimiser, state)
+        for old in self.run.checkpoint_steps()[: -self.keep]:
+            shutil.rmtree(self.run.checkpoint(old))
+        return path
+
+    def save_best(self, step: int) -> Path:
+        """Replace best/ by the adapter as it stands."""
+        self._write(self.run.best, step)
+        return self.run.best
+
+    def save_final(self, step: int) -> Path:
+        """Write adapter/ with the adapter as it stands."""
+        self._write(self.run.adapter, step)
+        return self.run.adapter
+
+    def _write(
+        self,
+        path: Path,
+        step: int,
+        optimiser: Optimiser | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> None:
+        try:
+            with replaced_folder(path) as fresh:
+                write_adapter(fresh, self.adapter.parameters(), self.spec, {**self.facts, "step": step})
+                if optimiser is not None:
+                    mx.save_safetensors(str(fresh / "optimizer.safetensors"), optimiser.state())
+                    text = json.dumps({"step": step, **(state or {})}, indent=2)
+                    (fresh / "state.json").write_text(text + "\n", encoding="utf-8")
+        except (OSError, RuntimeError) as error:
+            # mlx reports a full disk as RuntimeError.
+            why = getattr(error, "strerror", None) or " ".join(str(error).split())
+            raise TrainerError(
+                f"the adapter could not be saved in {path.parent}",
+                why,
+                "make room on the disk, or choose another runs folder; earlier checkpoints are intact",
+            ) from error

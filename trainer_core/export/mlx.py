@@ -1,0 +1,158 @@
+"""Export in mlx-lm's adapter layout, read back through mlx-lm's own loader and compared."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from trainer_core import backend, memory
+from trainer_core.config import RunConfig
+from trainer_core.data.tokenizer import load_tokenizer
+from trainer_core.errors import ExportError
+from trainer_core.events import Event, Stage
+from trainer_core.export.report import ExportReport
+from trainer_core.export.source import ExportSource, find_source
+from trainer_core.model.adapter_files import CONFIG, WEIGHTS
+from trainer_core.model.load import WeightPolicy, load_model
+from trainer_core.model.open_policy import open_with_adapter
+from trainer_core.runfolder import replaced_folder
+
+PROMPTS = (
+    "What is the capital of France?",
+    "Explain in one sentence why the sky is blue.",
+    "Write a Python function that adds two numbers.",
+)
+
+# Two loads of one adapter in one precision differ by rounding only.
+_MOST_DIFFERENCE = 1e-3
+
+Logits = list[mx.array]
+
+
+def export_adapter(
+    run_or_adapter: Path, out: Path, emit: Callable[[Event], None] | None = None
+) -> ExportReport:
+    """Write an adapter for mlx-lm and prove it.
+
+    Args:
+        run_or_adapter: a run folder, whose final adapter is taken, or an adapter folder inside one.
+        out: a folder that does not exist, is empty, or holds an earlier export.
+        emit: told of progress.
+
+    Raises:
+        ExportError: the folder cannot be used, or the written adapter does not give the trained logits.
+        ModelError: the base model cannot be loaded.
+    """
+    backend.prepare()
+    tell = emit or (lambda event: None)
+    source = find_source(run_or_adapter)
+    out = out.expanduser().absolute()
+    _check_target(out, source.adapter)
+    tell(Stage("save", "Writing the adapter", 0.0))
+    try:
+        with replaced_folder(out) as fresh:
+            shutil.copyfile(source.adapter / WEIGHTS, fresh / WEIGHTS)
+            text = json.dumps(_config(source), indent=2, ensure_ascii=False) + "\n"
+            (fresh / CONFIG).write_text(text, encoding="utf-8")
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ExportError(f"cannot write to {out}", why, "choose another folder") from error
+    weights = _weights(source)
+    tell(Stage("verify", "Answering with the trained adapter", 0.2))
+    ids = _prompt_ids(source)
+    trained = _trained_logits(source, weights, ids)
+    tell(Stage("verify", "Answering with the exported adapter, loaded by mlx-lm", 0.6))
+    exported = _exported_logits(source.model, out, weights, ids)
+    report = _compare(out, source, trained, exported)
+    tell(Stage("verify", "The exported adapter gives the trained answers", 1.0))
+    return report
+
+
+def _check_target(out: Path, adapter: Path) -> None:
+    if out == adapter or adapter in out.parents or out in adapter.parents:
+        raise ExportError(
+            f"{out} holds the run's own files", "an export must not replace them", "choose another folder"
+        )
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise ExportError(f"{out} is a file", try_this="choose a folder")
+    strangers = sorted(p.name for p in out.iterdir() if p.name not in (WEIGHTS, CONFIG))
+    if strangers:
+        raise ExportError(
+            f"{out} is not empty", f"it holds {strangers[0]}", "choose an empty or a new folder"
+        )
+
+
+def _config(source: ExportSource) -> dict[str, Any]:
+    """The adapter's config, with the name under which mlx-lm finds the model."""
+    config = json.loads((source.adapter / CONFIG).read_text(encoding="utf-8"))
+    return {**config, "model": source.model_name}
+
+
+def _weights(source: ExportSource) -> WeightPolicy:
+    config = RunConfig(model=str(source.model), data="sample", max_seq_length=512)
+    needs = memory.estimate(source.model, config)
+    available = memory.available_bytes()
+    return backend.resolve_weights("auto", needs, backend.device().kind, available).weights
+
+
+def _prompt_ids(source: ExportSource) -> list[mx.array]:
+    config = RunConfig(model=str(source.model), data="sample", prompt_format=source.prompt_format)
+    tokenizer = load_tokenizer(source.model, config)
+    return [mx.array([tokenizer.question_ids(prompt)]) for prompt in PROMPTS]
+
+
+def _trained_logits(
+    source: ExportSource, weights: WeightPolicy, ids: Sequence[mx.array]
+) -> Logits:
+    return _logits(open_with_adapter(source.model, source.adapter, weights).model, ids)
+
+
+def _exported_logits(
+    model: Path, out: Path, weights: WeightPolicy, ids: Sequence[mx.array]
+) -> Logits:
+    from mlx_lm.tuner.utils import load_adapters
+
+    network = load_model(model, weights).model
+    try:
+        return _logits(load_adapters(network, str(out)), ids)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ExportError(
+            f"mlx-lm does not load the adapter in {out}", str(error), "please report this with the log"
+        ) from error
+
+
+def _logits(network: nn.Module, ids: Sequence[mx.array]) -> Logits:
+    network.eval()
+    found = [network(one)[0].astype(mx.float32) for one in ids]
+    mx.eval(found)
+    return found
+
+
+def _compare(out: Path, source: ExportSource, trained: Logits, exported: Logits) -> ExportReport:
+    difference = max(
+        mx.abs(a - b).max().item() for a, b in zip(trained, exported, strict=True)
+    )
+    scale = max(mx.abs(a).max().item() for a in trained)
+    same = [(a.argmax(-1) == b.argmax(-1)) for a, b in zip(trained, exported, strict=True)]
+    share = mx.concatenate(same).astype(mx.float32).mean().item()
+    # Written so that NaN fails.
+    if not difference <= _MOST_DIFFERENCE * max(scale, 1.0):
+        raise ExportError(
+            f"the adapter in {out} does not behave like the trained one",
+            f"a logit differs by {difference:.3g}, where the largest is {scale:.3g}",
+            "do not use it; please report this with the log",
+        )
+    command = shlex.join(
+        ["mlx_lm.generate", "--model", str(source.model), "--adapter-path", str(out)]
+        + ["--prompt", PROMPTS[0]]
+    )
+    return ExportReport(out, PROMPTS, difference, scale, share, command)

@@ -1,0 +1,121 @@
+"""Load a model and put an adapter on it: a new one, or one from a folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import mlx.nn as nn
+
+from trainer_core.config import RunConfig
+from trainer_core.errors import ModelError
+from trainer_core.events import Warned
+from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_spec
+from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
+from trainer_core.model.lora import Adapter, attach
+from trainer_core.model.stack import LayerStack, open_stack
+from trainer_core.model.targets import choose
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptedModel:
+    """A frozen model with an adapter on it.
+
+    Attributes:
+        loaded: the base.
+        adapter: its trainable part.
+        spec: the adapter's shape, as it is saved.
+        stack: the model's parts.
+        whole: why the stack cannot be taken apart, or an empty string.
+        warnings: what should be told.
+    """
+
+    loaded: LoadedModel
+    adapter: Adapter
+    spec: AdapterSpec
+    stack: LayerStack
+    whole: str
+    warnings: list[Warned] = field(default_factory=list)
+
+    @property
+    def model(self) -> nn.Module:
+        """The model, adapter included."""
+        return self.loaded.model
+
+
+def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
+    """The model of a run, with a fresh adapter or the one of `warm_start`.
+
+    Args:
+        folder: the model's folder.
+        config: resolved; with a warm start it already has the adapter's own shape.
+
+    Raises:
+        ModelError: the model cannot be loaded, or the adapter does not fit it.
+        ConfigError: target_modules or num_layers do not fit the model.
+    """
+    loaded = load_model(folder, _policy(config.weights))
+    targets = choose(loaded.model, config.target_modules, config.num_layers)
+    spec = AdapterSpec(
+        rank=config.rank,
+        scale=config.scale,
+        dropout=config.dropout,
+        keys=tuple(targets.keys),
+        num_layers=targets.num_layers,
+    )
+    adapter = attach(
+        loaded.model,
+        targets.paths,
+        rank=spec.rank,
+        scale=spec.scale,
+        dropout=spec.dropout,
+        seed=config.seed,
+    )
+    if config.warm_start:
+        _fill(adapter, Path(config.warm_start).expanduser())
+    stack, whole = open_stack(loaded.model)
+    warnings = [Warned("targets", text) for text in targets.warnings]
+    return AdaptedModel(loaded, adapter, spec, stack, whole, warnings)
+
+
+def open_with_adapter(folder: Path, adapter: Path, weights: WeightPolicy) -> AdaptedModel:
+    """A model with a trained adapter, for use rather than training.
+
+    Raises:
+        ModelError: one of the two cannot be loaded, or they do not fit.
+    """
+    loaded = load_model(folder, weights)
+    spec = read_spec(adapter, len(loaded.model.layers))
+    targets = choose(loaded.model, list(spec.keys), spec.num_layers)
+    made = attach(loaded.model, targets.paths, rank=spec.rank, scale=spec.scale)
+    _fill(made, adapter)
+    stack, whole = open_stack(loaded.model)
+    return AdaptedModel(loaded, made, spec, stack, whole)
+
+
+def _fill(adapter: Adapter, folder: Path) -> None:
+    """Put a folder's arrays into an adapter, all of them or none."""
+    own = adapter.parameters()
+    found = read_parameters(folder)
+    missing, unknown = sorted(set(own) - set(found)), sorted(set(found) - set(own))
+    if missing or unknown:
+        example = f"it lacks {missing[0]}" if missing else f"the model has no {unknown[0]}"
+        count = len(missing) + len(unknown)
+        raise ModelError(
+            f"the adapter in {folder} does not fit this model",
+            f"{count} of its arrays do not match; for example {example}",
+            "use the model that the adapter was trained on",
+        )
+    for name, array in own.items():
+        if found[name].shape != array.shape:
+            raise ModelError(
+                f"the adapter in {folder} does not fit this model",
+                f"{name} is {found[name].shape}, the model needs {array.shape}",
+                "use the model that the adapter was trained on",
+            )
+    adapter.assign(found)
+
+
+def _policy(weights: str) -> WeightPolicy:
+    assert weights in ("keep", "float32", "bfloat16"), "the configuration is resolved"
+    return weights  # type: ignore[return-value]

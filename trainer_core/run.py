@@ -1,0 +1,172 @@
+"""train(): a run from its configuration to its final adapter, top to bottom."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from trainer_core import backend
+from trainer_core.config import RunConfig
+from trainer_core.control import Control
+from trainer_core.data.load import RawData, read_rows, tokenise
+from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
+from trainer_core.data.types import Dataset
+from trainer_core.errors import OutOfMemoryError, TrainerError
+from trainer_core.events import Data, Event, Failed, Finished, Stage, Started, Warned
+from trainer_core.model.find import resolve_model
+from trainer_core.plan import Plan, make_plan
+from trainer_core.runfolder import EventLog, RunFolder
+
+Tell = Callable[[Event], None]
+
+
+def train(config: RunConfig, emit: Tell, control: Control | None = None) -> Finished:
+    """Train as configured.
+
+    Args:
+        config: the run.
+        emit: receives every event, in the thread that called `train`.
+        control: wishes from outside; None if there will be none.
+
+    Returns:
+        The last event. The adapter is in its folder `adapter`, also after a stop.
+
+    Raises:
+        TrainerError: the user's input or machine is at fault; a `failed` event went out before.
+        Exception: a fault of ours; a `failed` event went out before.
+    """
+    control = control or Control()
+    try:
+        preparation = backend.prepare()
+        folder = resolve_model(config.model, emit)
+        raw = read_rows(config)
+        plan = make_plan(config, folder, _longest(raw))
+        run = RunFolder.create(plan.config)
+    except Exception as error:
+        emit(_failed(error))
+        raise
+    with EventLog(run.events) as log:
+
+        def tell(event: Event) -> None:
+            log.append(event)
+            emit(event)
+
+        try:
+            warnings = [*preparation.warnings(backend.device()), *plan.warnings]
+            return _train(plan, warnings, folder, raw, run, tell, control)
+        except Exception as error:
+            fault = _out_of_memory(error) or error
+            tell(_failed(fault))
+            if not (run.adapter.exists() or run.best.exists() or run.checkpoints.exists()):
+                # Nothing was trained, so there is nothing worth a place among the runs.
+                shutil.rmtree(run.path, ignore_errors=True)
+            if fault is error:
+                raise
+            raise fault from error
+
+
+def _train(
+    plan: Plan,
+    warnings: Sequence[Warned],
+    folder: Path,
+    raw: RawData,
+    run: RunFolder,
+    tell: Tell,
+    control: Control,
+) -> Finished:
+    """The run itself, in its folder."""
+    from trainer_core.assemble import assemble
+    from trainer_core.loop import fit
+    from trainer_core.passport import versions, write_passport
+
+    began = time.monotonic()
+    config = plan.config
+    tell(
+        Started(
+            run=str(run.path),
+            config=config.model_dump(mode="json"),
+            device=backend.device_name(),
+            versions=versions(),
+        )
+    )
+    for warning in warnings:
+        tell(warning)
+    tokenizer, dataset = _prepare_data(config, folder, raw, tell)
+    tell(Stage("load", "Loading the model"))
+    job = assemble(config, folder, dataset, tokenizer, run, tell)
+    run.write_config(job.config)
+    outcome = fit(job, tell, control)
+    tell(Stage("save", "Saving the adapter"))
+    adapter = job.keeper.save_final(outcome.steps)
+    finished = Finished(
+        reason=outcome.reason,
+        steps=outcome.steps,
+        adapter=str(adapter),
+        run=str(run.path),
+        seconds=time.monotonic() - began,
+        best_step=outcome.best_step,
+    )
+    write_passport(run, job.config, folder, raw.files, finished)
+    tell(finished)
+    return finished
+
+
+def _prepare_data(
+    config: RunConfig, folder: Path, raw: RawData, tell: Tell
+) -> tuple[ChatTokenizer, Dataset]:
+    tell(Stage("data", "Tokenising the rows"))
+    tokenizer = load_tokenizer(folder, config)
+    dataset = tokenise(
+        raw,
+        config,
+        tokenizer,
+        progress=lambda share: tell(Stage("data", "Tokenising the rows", share)),
+    )
+    tell(
+        Data(
+            rows=dataset.rows,
+            rows_used=len(dataset.train),
+            rows_skipped=dataset.rows_skipped,
+            rows_truncated=dataset.rows_truncated,
+            tokens=dataset.tokens,
+            supervised_tokens=dataset.supervised_tokens,
+            longest=dataset.longest,
+            valid_rows=len(dataset.valid),
+        )
+    )
+    for code, message, try_this in dataset.warnings:
+        tell(Warned(code, message, try_this))
+    return tokenizer, dataset
+
+
+def _longest(raw: RawData) -> int | None:
+    """A generous guess at the longest row in tokens, for the memory estimate; text is about 4 a token."""
+    characters = max((example.characters for example in raw.train), default=0)
+    return max(characters // 2, 64)
+
+
+def _failed(error: Exception) -> Failed:
+    if isinstance(error, TrainerError):
+        return Failed(error.what, error.why, error.try_this)
+    return Failed(
+        "the training engine stopped on a fault of its own",
+        f"{type(error).__name__}: {error}",
+        "please report it with the log",
+    )
+
+
+def _out_of_memory(error: Exception) -> OutOfMemoryError | None:
+    """The error that MLX's allocator raises, as one that says what to do."""
+    text = str(error).lower()
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError)
+        and any(sign in text for sign in ("unable to allocate", "out of memory", "[malloc"))
+    ):
+        return OutOfMemoryError(
+            "the run does not fit in memory",
+            str(error),
+            "lower the batch size or the sequence length, or choose a smaller model",
+        )
+    return None

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import tempfile
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
+
+from trainer_core.runfolder import write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class SettingsStore:
         self.path = path
 
     def load(self) -> Settings:
-        """The stored settings, or defaults. A broken file is kept beside as `settings.json.broken`."""
+        """The stored settings, or defaults. A broken file is kept as `settings.json.broken`."""
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -67,7 +67,7 @@ class SettingsStore:
         except (ValueError, TypeError) as error:
             broken = self.path.with_suffix(".json.broken")
             log.warning("settings are broken (%s); kept as %s", error, broken)
-            os.replace(self.path, broken)
+            self.path.replace(broken)
             return Settings()
 
     def save(self, settings: Settings) -> None:
@@ -75,12 +75,7 @@ class SettingsStore:
         text = json.dumps(asdict(settings), indent=2, ensure_ascii=False)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".settings-")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self.path)
+            write_atomically(self.path, text)
         except OSError as error:
             log.warning("settings not saved: %s", error)
 

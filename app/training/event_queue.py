@@ -1,4 +1,4 @@
-"""The one road from the engine thread to the window: a queue that the GUI thread empties on a timer."""
+"""The one road from the engine thread to the window: a queue emptied by the GUI on a timer."""
 
 from __future__ import annotations
 

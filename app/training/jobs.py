@@ -1,4 +1,4 @@
-"""What the engine thread can be asked to do. The engine is imported here, inside `run`, and nowhere else."""
+"""What the engine thread can be asked to do. The engine is imported here, inside `run`, only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WarmUp:
 
     kind: JobKind = "warm-up"
 
-    def run(self, emit: Callable[[Event], None]) -> None:  # noqa: ARG002
+    def run(self, emit: Callable[[Event], None]) -> None:
         """Import only; nothing is loaded and no array is made."""
         from trainer_core import backend
 

@@ -1,5 +1,6 @@
-"""The one engine thread. MLX's streams and random numbers belong to the thread that made them, so every
-job of the app's life runs here, one after the other, and nothing but messages leaves.
+"""The one engine thread, in which every job of the app's life runs, one after the other.
+
+MLX's streams and random numbers belong to the thread that made them, so only messages leave it.
 """
 
 from __future__ import annotations
@@ -50,11 +51,16 @@ class TrainerThread(QThread):
         except TrainerError as error:
             log.info("%s: %s", job.kind, error, exc_info=True)
             self._queue.put(JobFailed(job.kind, error.what, error.why, error.try_this))
-        except (Exception, SystemExit) as error:  # the border of the thread: nothing may pass silently
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # the border of the thread: nothing may pass silently
             log.exception("%s failed", job.kind)
             reason = f"{type(error).__name__}: {error}".rstrip(": ")
             self._queue.put(
-                JobFailed(job.kind, "An error in Burnish itself", reason, "The log file has the details")
+                JobFailed(
+                    job.kind, "An error in Burnish itself", reason, "The log file has the details"
+                )
             )
         else:
             self._queue.put(JobDone(job.kind, result))

@@ -2,80 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 from PySide6.QtCore import QObject, Signal
 
+from app.viewmodels.plot_table import PLOTS, Curve, Page, Plot
 from app.viewmodels.series import Series
 from trainer_core.events import Event, Started, Step, Validation
 
-Page = Literal["training", "diagnostics"]
-CurveRole = Literal["train", "valid", "chosen", "rejected"]
-
-ALL = ("sft", "dpo", "orpo")
-PAIRS = ("dpo", "orpo")
 FIRST_SMOOTHING = 0.6
 LARGEST_SMOOTHING = 0.98
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """One line of a plot: a field of the step events or of the validation events."""
-
-    field: str
-    role: CurveRole
-    label: str
-    factor: float = 1.0
-
-    @property
-    def validation(self) -> bool:
-        """True if its points come from validations, which are few and shown as dots."""
-        return self.role == "valid"
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """One pair of axes. `methods`: for which it means something. `smooth`: noisy enough to be smoothed."""
-
-    key: str
-    title: str
-    help: str
-    page: Page
-    methods: tuple[str, ...]
-    curves: tuple[Curve, ...]
-    unit: str = ""
-    smooth: bool = True
-    share: bool = False
-
-
-def _both(field: str) -> tuple[Curve, ...]:
-    return (Curve(field, "train", "train"), Curve(field, "valid", "validation"))
-
-
-PLOTS = (
-    Plot("loss", "Loss", "What training makes small. A validation loss that rises while the training loss "
-         "falls means overfitting.", "training", ALL, _both("loss")),
-    Plot("nll", "NLL", "Negative log-likelihood per token of the preferred answers.", "training",
-         ("orpo",), _both("nll")),
-    Plot("or", "Odds ratio loss", "ORPO's second term. It falls as preferred answers become likelier than "
-         "rejected ones.", "training", ("orpo",), _both("odds_loss")),
-    Plot("accuracy", "Accuracy", "Share of pairs in which the preferred answer is the likelier one.",
-         "training", PAIRS, _both("accuracy"), share=True),
-    Plot("margin", "Margin", "How far preferred answers are ahead of rejected ones.", "diagnostics", PAIRS,
-         _both("margin")),
-    Plot("logps", "Log-probabilities", "Of preferred and rejected answers. Both falling is usual; chosen "
-         "falling faster is not.", "diagnostics", PAIRS,
-         (Curve("logps_chosen", "chosen", "chosen"), Curve("logps_rejected", "rejected", "rejected"))),
-    Plot("learning_rate", "Learning rate", "Of each step, after warm-up and decay.", "diagnostics", ALL,
-         (Curve("learning_rate", "train", "rate"),), smooth=False),
-    Plot("grad_norm", "Gradient norm", "Before clipping. Spikes mean rows that pull hard.", "diagnostics",
-         ALL, (Curve("grad_norm", "train", "norm"),)),
-    Plot("tokens_per_s", "Speed", "Tokens of the rows as data, per second.", "diagnostics", ALL,
-         (Curve("tokens_per_s", "train", "speed"),), unit="tokens/s"),
-    Plot("memory", "Memory", "MLX's peak since the report before.", "diagnostics", ALL,
-         (Curve("peak_memory_bytes", "train", "peak", 1e-9),), unit="GB", smooth=False),
-)  # fmt: skip
 
 
 class CurvesViewModel(QObject):

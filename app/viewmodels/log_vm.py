@@ -11,7 +11,7 @@ from typing import Literal
 from PySide6.QtCore import QObject, Signal
 
 from app.viewmodels.progress_vm import STAGES
-from app.viewmodels.wording import count, duration, number
+from app.viewmodels.wording import count, duration, number, sentence_case
 from trainer_core.events import (
     Checkpoint,
     Data,
@@ -99,14 +99,15 @@ class LogViewModel(QObject):
             case Validation():
                 self._add(_validation_sentence(event))
             case Sample():
-                self._add(f"After step {event.step}, \u201c{event.prompt}\u201d gives: {event.text}")
+                self._add(
+                    f"After step {event.step}, \u201c{event.prompt}\u201d gives: {event.text}"
+                )
             case Checkpoint():
                 which = "best adapter so far" if event.best else "checkpoint"
                 self._add(f"Saved the {which} at step {event.step} in {event.path}")
-            case Paused():
-                self._add(f"Paused after step {event.step}")
-            case Resumed():
-                self._add(f"Went on after step {event.step}")
+            case Paused() | Resumed():
+                how = "Paused" if isinstance(event, Paused) else "Went on"
+                self._add(f"{how} after step {event.step}")
             case Warned():
                 self._add(_sentences(event.message, "", event.try_this), "warning")
             case Failed():
@@ -136,7 +137,8 @@ class LogViewModel(QObject):
         versions = f", MLX {event.versions['mlx']}" if "mlx" in event.versions else ""
         method = str(event.config.get("method", "")).upper()
         again = "" if event.resumed_from is None else f", going on from step {event.resumed_from}"
-        self._add(f"{method} run {Path(event.run).name} started on {event.device}{versions}{again}".strip())
+        name = Path(event.run).name
+        self._add(f"{method} run {name} started on {event.device}{versions}{again}".strip())
 
     def _take_stage(self, event: Stage) -> None:
         text = event.message or STAGES.get(event.stage, event.stage)
@@ -151,13 +153,12 @@ class LogViewModel(QObject):
         self._next_milestone = (event.step // every + 1) * every
         of = f" of {self._total:,}" if self._total else ""
         accuracy = "" if event.accuracy is None else f", accuracy {event.accuracy:.0%}"
-        self._add(f"Step {event.step:,}{of}: loss {number(event.loss)}{accuracy}, {duration(event.seconds)} a step"
-                  if event.seconds >= 10 else
-                  f"Step {event.step:,}{of}: loss {number(event.loss)}{accuracy}, {event.seconds:.1f} s a step")
+        pace = f"{event.seconds:.2g} s" if event.seconds < 10 else duration(event.seconds)
+        self._add(f"Step {event.step:,}{of}: loss {number(event.loss)}{accuracy}, {pace} a step")
 
 
 def _sentences(what: str, why: str, try_this: str) -> str:
-    first = what.rstrip(".") + (f": {why.rstrip('.')}" if why else "")
+    first = sentence_case(what.rstrip(".")) + (f": {why.rstrip('.')}" if why else "")
     return f"{first}. {try_this.rstrip('.')}." if try_this else f"{first}."
 
 
@@ -184,7 +185,11 @@ def _validation_sentence(event: Validation) -> str:
 
 
 def _finished_sentence(event: Finished) -> str:
-    how = {"done": "Done", "stopped": "Stopped", "early_stop": "Stopped early, as validation no longer improved"}
+    how = {
+        "done": "Done",
+        "stopped": "Stopped",
+        "early_stop": "Stopped early, as validation no longer improved",
+    }
     best = f"; best at step {event.best_step:,}" if event.best_step is not None else ""
     return (
         f"{how.get(event.reason, event.reason)} after {count(event.steps, 'step')} "

@@ -7,8 +7,8 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
+from app.viewmodels.wording import count, duration, sentence_case
 from trainer_core.events import Finished
-from app.viewmodels.wording import count, duration
 
 NoticeLevel = Literal["info", "warning", "error", "success"]
 NoticeAction = Literal["show_log", "open_log_file", "export", "open_run"]
@@ -26,21 +26,31 @@ class Notice:
 
 def error_notice(what: str, why: str, try_this: str) -> Notice:
     """A failure as what, why, and what to do."""
-    sentences = [part.strip().rstrip(".") + "." for part in (why, try_this) if part.strip()]
-    return Notice("error", what.rstrip("."), " ".join(sentences), ("show_log", "open_log_file"))
+    sentences = [
+        sentence_case(part.strip().rstrip(".")) + "." for part in (why, try_this) if part.strip()
+    ]
+    title = sentence_case(what.rstrip("."))
+    return Notice("error", title, " ".join(sentences), ("show_log", "open_log_file"))
 
 
 def finished_notice(event: Finished) -> Notice:
     """The end of a run that left an adapter."""
     after = f"after {count(event.steps, 'step')} in {duration(event.seconds)}"
-    best = "" if event.best_step is None else f" The best validation was at step {event.best_step:,}."
+    best = (
+        "" if event.best_step is None else f" The best validation was at step {event.best_step:,}."
+    )
     saved = f"The adapter is saved in {event.adapter}."
     actions: tuple[NoticeAction, ...] = ("export", "open_run")
     match event.reason:
         case "done":
             return Notice("success", f"Training done {after}", saved + best, actions)
         case "early_stop":
-            return Notice("success", f"Stopped early {after}", f"Validation no longer improved. {saved}{best}", actions)
+            return Notice(
+                "success",
+                f"Stopped early {after}",
+                f"Validation no longer improved. {saved}{best}",
+                actions,
+            )
         case _:
             return Notice("info", f"Stopped {after}", saved + best, actions)
 

@@ -8,7 +8,17 @@ from collections import deque
 from PySide6.QtCore import QObject, Signal
 
 from app.viewmodels.wording import duration, gigabytes
-from trainer_core.events import Event, Failed, Finished, Paused, Resumed, Stage, Started, Step, Validation
+from trainer_core.events import (
+    Event,
+    Failed,
+    Finished,
+    Paused,
+    Resumed,
+    Stage,
+    Started,
+    Step,
+    Validation,
+)
 
 RECENT = 20
 
@@ -70,7 +80,11 @@ class ProgressViewModel(QObject):
         left = max(0, self.total - self.step)
         validations = 0
         if left:
-            between = self.total // self._eval_every - self.step // self._eval_every if self._eval_every else 0
+            between = (
+                self.total // self._eval_every - self.step // self._eval_every
+                if self._eval_every
+                else 0
+            )
             ends_on_one = self._eval_every and self.total % self._eval_every == 0
             validations = between + (0 if ends_on_one else 1)
         return statistics.median(self._step_seconds) * left + validations * self._validation_seconds

@@ -98,6 +98,8 @@ class RunViewModel(QObject):
                 self._dirty = True
             case Failed():
                 self.state = RunState.FAILED
+                if self.run_folder is not None and not self.run_folder.exists():
+                    self.run_folder = None  # the engine keeps no folder of a run that never trained
                 self._dirty = True
 
     def flush(self) -> None:

@@ -1,7 +1,7 @@
 """One curve as growing arrays: steps, values, and the values smoothed.
 
-Values that are not finite are kept as NaN, so that they show as a gap. A step that comes again, as after a
-resume, replaces what stood there and everything after it.
+Values that are not finite are kept as NaN, so that they show as a gap. A step that comes again, as
+after a resume, replaces what stood there and everything after it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class Series:
             self._cut(int(np.searchsorted(self._steps[: self._size], step)))
         if self._size == len(self._steps):
             self._steps, self._values, self._smoothed = (
-                np.concatenate([a, np.empty(len(a))]) for a in (self._steps, self._values, self._smoothed)
+                np.concatenate([a, np.empty(len(a))])
+                for a in (self._steps, self._values, self._smoothed)
             )
         value = value if math.isfinite(value) else math.nan
         self._steps[self._size] = step
@@ -124,7 +125,8 @@ class Series:
         steps = self.steps
         right = int(np.searchsorted(steps, step))
         near = min(
-            (i for i in (right - 1, right) if 0 <= i < self._size), key=lambda i: abs(steps[i] - step)
+            (i for i in (right - 1, right) if 0 <= i < self._size),
+            key=lambda i: abs(steps[i] - step),
         )
         return float(steps[near]), float(self._values[near])
 

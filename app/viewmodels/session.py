@@ -1,9 +1,10 @@
-"""What the window can ask for, and the clock that brings the engine's messages to the view-models."""
+"""What the window can ask for, and the clock that brings the engine's messages to the panels."""
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -25,6 +26,24 @@ TICK_MS = 40
 """25 times a second."""
 
 log = logging.getLogger(__name__)
+
+
+class RunForm(Protocol):
+    """What the session needs of the configuration form."""
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Option -> what is wrong."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """The first problem as a sentence."""
+        ...
+
+    def config(self) -> RunConfig | None:
+        """The run, or None while something is wrong."""
+        ...
 
 
 class Session(QObject):
@@ -82,7 +101,9 @@ class Session(QObject):
             ConfigError: the engine is at work already.
         """
         if self.busy:
-            raise ConfigError("A run cannot start yet", "the engine is still at work", "Wait until it has ended")
+            raise ConfigError(
+                "A run cannot start yet", "the engine is still at work", "Wait until it has ended"
+            )
         self.notices.dismiss()
         self.curves.clear()
         self.curves.set_method(config.method)
@@ -93,6 +114,27 @@ class Session(QObject):
         self._train = Train(config)
         self._submit(self._train)
 
+    def start_form(self, form: RunForm) -> bool:
+        """Begin the run that the form describes, or show what is wrong with it.
+
+        Returns:
+            Whether the run has begun.
+        """
+        config = form.config()
+        if config is None:
+            n = len(form.problems)
+            rest = "" if n < 2 else f" and {n - 1} more, marked in the form"
+            self.notices.show(
+                Notice("error", "This configuration cannot start", f"{form.status}{rest}.")
+            )
+            return False
+        try:
+            self.start(config)
+        except ConfigError as error:
+            self.notices.show(error_notice(error.what, error.why, error.try_this))
+            return False
+        return True
+
     def stop(self) -> None:
         """End the run after the step in hand; asked a second time, at once."""
         if self._train is None or not self.run.active:
@@ -101,7 +143,11 @@ class Session(QObject):
         self._train.control.stop()
         self.run.stopping()
         self.progress.stopping(now=again)
-        self.log.say("Giving up the step in hand" if again else "Stopping after this step; what was learned is saved")
+        self.log.say(
+            "Giving up the step in hand"
+            if again
+            else "Stopping after this step; what was learned is saved"
+        )
 
     def stop_now(self) -> None:
         """End the run without waiting for the step."""
@@ -118,10 +164,15 @@ class Session(QObject):
         """
         source = self.run.finished_run
         if source is None:
-            raise ConfigError("There is no adapter to export yet", "no run has finished", "Press Start first")
+            raise ConfigError(
+                "There is no adapter to export yet", "no run has finished", "Press Start first"
+            )
         if self.busy:
-            raise ConfigError("The adapter cannot be exported yet", "the engine is still at work",
-                              "Wait until it has ended")
+            raise ConfigError(
+                "The adapter cannot be exported yet",
+                "the engine is still at work",
+                "Wait until it has ended",
+            )
         self.export.begin(source, folder)
         self.log.say(f"Exporting the adapter of {source.name} to {folder}")
         self._submit(Export(source, folder))
@@ -213,7 +264,9 @@ class Session(QObject):
             return
         self.log.say(str(error), "error")
         self.notices.show(
-            Notice("error", "The engine could not be loaded", str(error), ("show_log", "open_log_file"))
+            Notice(
+                "error", "The engine could not be loaded", str(error), ("show_log", "open_log_file")
+            )
         )
 
     def _show_failure(self, what: str, why: str, try_this: str) -> None:

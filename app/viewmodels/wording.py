@@ -17,11 +17,13 @@ def duration(seconds: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """Four significant digits; very small or large ones with an exponent; a dash if there is none."""
+    """Four significant digits, with an exponent if very small or large; a dash for none."""
     if value is None:
         return "\N{EN DASH}"
     if not math.isfinite(value):
-        return "not a number" if math.isnan(value) else ("infinite" if value > 0 else "minus infinite")
+        return (
+            "not a number" if math.isnan(value) else ("infinite" if value > 0 else "minus infinite")
+        )
     size = abs(value)
     if size and (size < 1e-3 or size >= 1e6):
         return f"{value:.2e}".replace("e-0", "e-").replace("e+0", "e")
@@ -35,6 +37,14 @@ def gigabytes(n_bytes: float) -> str:
     if n_bytes < 1e9:
         return f"{n_bytes / 1e6:.0f} MB"
     return f"{n_bytes / 1e9:.2f} GB"
+
+
+def sentence_case(text: str) -> str:
+    """With a capital, unless it begins with a file's name or an option's."""
+    first, _, rest = text.partition(" ")
+    if not first.isalpha() or rest.startswith("="):
+        return text
+    return text[:1].upper() + text[1:]
 
 
 def count(n: int, one: str, many: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The colours of the app, in light and dark: warm neutrals, copper for what matters, teal for validation."""
+"""The colours of the app: warm neutrals, copper for what matters, teal for validation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ SPACE = 8
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """One set of colours as `#rrggbb`. Text colours keep 4.5:1 against the surfaces they stand on."""
+    """One set of colours as `#rrggbb`.
+
+    Text colours keep 4.5:1 against the surfaces they stand on, `faint` 3:1.
+    """
 
     name: str
     window: str
@@ -96,5 +99,5 @@ DARK = Palette(
     curve_valid="#5cc3cf",
     curve_chosen="#82ca93",
     curve_rejected="#f08aa6",
-    grid="#2f2d2a",
+    grid="#3d3a37",
 )

@@ -1,11 +1,12 @@
 """Light and dark for the whole app: follows the system unless the user says otherwise.
 
-Panels do not set colours; they give their widgets a `role` and the style sheet does the rest. Roles:
+Panels do not set colours; they give their widgets a `role` and the style sheet does the rest:
 
 - QLabel: `title`, `heading`, `muted`, `small`, `error`, `warning`, `success`, `mono`, `value`
 - QFrame: `card` (raised, rounded), `panel`, `line` (a 1 px separator)
-- QPushButton: `primary`, `danger`, `quiet` (no frame); QToolButton: `section` (header of a folding group)
-- QLineEdit, QSpinBox, QComboBox and the like: property `invalid` true puts a red frame around the field
+- QPushButton: `primary`, `danger`, `quiet` (no frame)
+- QToolButton: `section` (header of a folding group)
+- QLineEdit, QSpinBox, QComboBox and the like: property `invalid` true puts a red frame around them
 
 Only what paints for itself (curves, icons) asks `Theme.palette` and listens to `changed`.
 """
@@ -99,7 +100,11 @@ def qt_palette(palette: Palette) -> QPalette:
     result = QPalette()
     for role, colour in roles.items():
         result.setColor(role, QColor(colour))
-    for role in (QPalette.ColorRole.WindowText, QPalette.ColorRole.Text, QPalette.ColorRole.ButtonText):
+    for role in (
+        QPalette.ColorRole.WindowText,
+        QPalette.ColorRole.Text,
+        QPalette.ColorRole.ButtonText,
+    ):
         result.setColor(QPalette.ColorGroup.Disabled, role, QColor(palette.faint))
     return result
 

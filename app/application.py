@@ -1,0 +1,148 @@
+"""The composition root: the only place that creates and wires the parts of the app."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import cast
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QApplication
+
+from app.crash import FaultReporter
+from app.paths import AppPaths, resources_folder
+from app.settings import SettingsStore
+from app.unix_signals import UnixSignals
+from app.viewmodels.config_vm import ConfigViewModel
+from app.viewmodels.documents_vm import DocumentsViewModel
+from app.viewmodels.notice_vm import Notice, error_notice
+from app.viewmodels.session import Session
+from app.views.actions import make_actions
+from app.views.commands import WindowCommands
+from app.views.config_panel import ConfigPanel
+from app.views.log_panel import LogPanel
+from app.views.main_window import MainWindow, Panels
+from app.views.notice_bar import NoticeBar
+from app.views.plots_panel import PlotsPanel
+from app.views.progress_panel import ProgressPanel
+from app.views.theme import Theme, ThemeMode
+from trainer_core.errors import TrainerError
+
+SWITCH_INTERVAL_S = 0.001
+"""How long the engine thread may hold the interpreter while the window waits for it.
+
+Python's own 5 ms add up to visible jerks when a frame needs the interpreter several times.
+"""
+
+log = logging.getLogger(__name__)
+
+
+def make_qt_application(arguments: list[str]) -> QApplication:
+    """Qt's application object, or the one that is there already."""
+    existing = QApplication.instance()
+    app = existing if isinstance(existing, QApplication) else QApplication(arguments)
+    app.setApplicationName("burnish")
+    app.setApplicationDisplayName("Burnish")
+    app.setDesktopFileName("burnish")
+    app.setWindowIcon(QIcon(str(resources_folder() / "icons" / "app.svg")))
+    return app
+
+
+class Application(QObject):
+    """The running app: settings, engine, view-models, window."""
+
+    def __init__(self, qt: QApplication, paths: AppPaths) -> None:
+        super().__init__()
+        self._switch_interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        self.store = SettingsStore(paths.settings_file)
+        self.settings = self.store.load()
+        mode = self.settings.theme if self.settings.theme in ("light", "dark") else "system"
+        self.theme = Theme(qt, cast(ThemeMode, mode))
+        self.faults = FaultReporter(self)
+        self.session = Session(self)
+        self.session.curves.set_smoothing(self.settings.smoothing)
+        self.form = ConfigViewModel(self)
+        sample = resources_folder() / "sample" / "sample.yaml"
+        self.documents = DocumentsViewModel(self.form, self.settings, sample, self)
+        self.window = self._make_window()
+        self.commands = WindowCommands(
+            self.window, self.session, self.form, self.documents, self.settings, self.theme, paths
+        )
+        self.faults.reported.connect(self._on_fault_reported)
+        self.theme.changed.connect(self._paint_actions)
+        self._paint_actions()
+        self._restore()
+
+    def open(self) -> None:
+        """Show the window and let the engine warm up."""
+        self.faults.install()
+        self.window.show()
+        self.session.open()
+
+    def shut_down(self) -> None:
+        """Save the settings and end the engine thread; blocks until it is gone."""
+        self.settings.smoothing = self.session.curves.smoothing
+        self.documents.keep()
+        self.window.remember(self.settings)
+        self.store.save(self.settings)
+        self.session.close()
+        self.session.wait()
+        self.faults.uninstall()
+        sys.setswitchinterval(self._switch_interval)
+
+    def _make_window(self) -> MainWindow:
+        session = self.session
+        panels = Panels(
+            form=ConfigPanel(self.form, None),
+            plots=PlotsPanel(session.curves, session.progress, self.theme),
+            progress=ProgressPanel(session.progress),
+            log=LogPanel(session.log, self.theme),
+            notice=NoticeBar(session.notices, self.theme),
+        )
+        actions = make_actions(self)
+        return MainWindow(actions, panels)
+
+    def _restore(self) -> None:
+        self.window.restore(self.settings)
+        self.window.actions_table.show_log.setChecked(self.settings.log_open)
+        try:
+            self.documents.restore()
+        except TrainerError as error:
+            log.warning("sample: %s", error)
+            self.session.notices.show(error_notice(error.what, error.why, error.try_this))
+
+    def _paint_actions(self) -> None:
+        self.window.actions_table.paint(self.theme.palette)
+
+    def _on_fault_reported(self, text: str) -> None:
+        self.session.notices.show(
+            Notice("error", "Something went wrong in Burnish itself", text, ("open_log_file",))
+        )
+
+
+def main(arguments: list[str], paths: AppPaths | None = None) -> int:
+    """Run the app until its window closes.
+
+    Args:
+        arguments: the command line; a file named on it is opened.
+        paths: where settings and log go; the user's own folders by default.
+
+    Returns:
+        The exit code of the process.
+    """
+    paths = paths or AppPaths.of_user()
+    qt = make_qt_application(arguments)
+    application = Application(qt, paths)
+    signals = UnixSignals(application)
+    signals.received.connect(application.commands.stop_and_close)
+    application.open()
+    for name in arguments[1:]:
+        if Path(name).is_file():
+            application.commands.open_config(Path(name))
+    code = qt.exec()
+    application.shut_down()
+    signals.close()
+    return code

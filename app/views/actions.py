@@ -1,0 +1,105 @@
+"""Every command of the window in one table: text, key, icon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+
+from app.views.icons import icon
+from app.views.palette import Palette
+
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    text: str
+    tip: str = ""
+    key: str = ""
+    icon: str = ""
+
+
+_TABLE = {
+    "start": _Entry("&Start", "Train with the configuration on the left", "Ctrl+R", "start"),
+    "stop": _Entry(
+        "S&top",
+        "End after the step in hand and save the adapter; pressed again, at once",
+        "Ctrl+.",
+        "stop",
+    ),
+    "export": _Entry(
+        f"&Export adapter{ELLIPSIS}",
+        "Write the adapter as mlx-lm reads it, and prove it",
+        "Ctrl+E",
+        "export",
+    ),
+    "open_run": _Entry("Open &run folder", "Show the files of the run", "Ctrl+Shift+R", "folder"),
+    "new_sample": _Entry("&New from sample", "Fill the form with the sample project", "Ctrl+N"),
+    "open_config": _Entry(f"&Open config{ELLIPSIS}", "Fill the form from a YAML file", "Ctrl+O"),
+    "save_config": _Entry(
+        f"Save config &as{ELLIPSIS}", "Write the form to a YAML file", "Ctrl+Shift+S"
+    ),
+    "quit": _Entry("&Quit", "Close Burnish", "Ctrl+Q"),
+    "theme_system": _Entry("&System", "Light or dark as the system"),
+    "theme_light": _Entry("&Light"),
+    "theme_dark": _Entry("&Dark"),
+    "show_log": _Entry("&Log", "Show or hide the log", "Ctrl+L"),
+    "page_training": _Entry("&Training curves", key="Ctrl+1"),
+    "page_diagnostics": _Entry("&Diagnostic curves", key="Ctrl+2"),
+    "open_log_file": _Entry("Open &log folder", "Technical details of what went wrong"),
+    "about": _Entry("&About Burnish"),
+}
+
+CHECKABLE = ("theme_system", "theme_light", "theme_dark", "show_log")
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """The window's commands."""
+
+    start: QAction
+    stop: QAction
+    export: QAction
+    open_run: QAction
+    new_sample: QAction
+    open_config: QAction
+    save_config: QAction
+    quit: QAction
+    theme_system: QAction
+    theme_light: QAction
+    theme_dark: QAction
+    show_log: QAction
+    page_training: QAction
+    page_diagnostics: QAction
+    open_log_file: QAction
+    about: QAction
+
+    def paint(self, palette: Palette) -> None:
+        """Give the tool bar's icons the colours of the palette."""
+        for name in ("stop", "export", "open_run"):
+            getattr(self, name).setIcon(icon(_TABLE[name].icon, palette.text, palette.faint))
+        self.start.setIcon(icon("start", palette.on_accent, palette.faint))
+
+
+def make_actions(parent: QObject) -> Actions:
+    """All commands, without icons and not yet connected."""
+    made: dict[str, QAction] = {}
+    for field in fields(Actions):
+        entry = _TABLE[field.name]
+        action = QAction(entry.text, parent)
+        action.setObjectName(field.name)
+        keys = QKeySequence(entry.key)
+        action.setShortcut(keys)
+        if entry.tip:
+            shown = keys.toString(QKeySequence.SequenceFormat.NativeText)
+            action.setToolTip(f"{entry.tip} ({shown})" if shown else entry.tip)
+        action.setCheckable(field.name in CHECKABLE)
+        made[field.name] = action
+    themes = QActionGroup(parent)
+    for name in ("theme_system", "theme_light", "theme_dark"):
+        themes.addAction(made[name])
+    made["quit"].setMenuRole(QAction.MenuRole.QuitRole)
+    made["about"].setMenuRole(QAction.MenuRole.AboutRole)
+    return Actions(**made)

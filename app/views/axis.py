@@ -1,0 +1,51 @@
+"""An axis with short labels, faint lines and a fixed width, so that plots in a grid line up."""
+
+from __future__ import annotations
+
+import math
+
+import pyqtgraph as pg
+from PySide6.QtGui import QFont
+
+from app.views.palette import Palette
+
+LEFT_WIDTH = 46
+
+
+class CompactAxis(pg.AxisItem):
+    """Labels such as `0.25`, `12k`, `2e-4`."""
+
+    def __init__(self, orientation: str) -> None:
+        super().__init__(orientation)
+        font = QFont()
+        font.setPixelSize(11)
+        self.setTickFont(font)
+        self.enableAutoSIPrefix(False)
+        self.setStyle(tickLength=0, tickTextOffset=6, maxTickLevel=0, hideOverlappingLabels=True)
+        self.setZValue(-10)
+        self.setTickDensity(1.4 if orientation == "left" else 1.0)
+        if orientation == "left":
+            self.setWidth(LEFT_WIDTH)
+
+    def paint_with(self, palette: Palette) -> None:
+        """Take the colours of a palette."""
+        self.setPen(palette.grid)
+        self.setTextPen(palette.muted)
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        """Called by pyqtgraph: one label per tick."""
+        return [tick_label(value * scale, spacing * scale) for value in values]
+
+
+def tick_label(value: float, spacing: float) -> str:
+    """The shortest label that tells ticks `spacing` apart."""
+    if value == 0:
+        return "0"
+    largest = max(abs(value), spacing)
+    if largest >= 1e4:
+        return f"{value / 1e3:g}k" if largest < 1e6 else f"{value / 1e6:g}M"
+    if largest < 1e-2:
+        exponent = math.floor(math.log10(largest))
+        return f"{round(value / 10.0**exponent, 2):g}e{exponent}"
+    places = max(0, -math.floor(math.log10(spacing) + 1e-9))
+    return f"{value:.{places}f}"

@@ -1,0 +1,215 @@
+"""What happens when a command is chosen: actions meet view-models and dialogs."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import cast
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.paths import AppPaths
+from app.settings import Settings
+from app.viewmodels.config_vm import ConfigViewModel
+from app.viewmodels.documents_vm import DocumentsViewModel
+from app.viewmodels.notice_vm import error_notice
+from app.viewmodels.run_vm import RunState
+from app.viewmodels.session import Session
+from app.views import dialogs
+from app.views.actions import Actions
+from app.views.export_dialog import ExportDialog, open_folder
+from app.views.main_window import MainWindow
+from app.views.theme import Theme, ThemeMode
+from trainer_core.errors import TrainerError
+
+
+class WindowCommands(QObject):
+    """Answers to the actions of one window."""
+
+    def __init__(
+        self,
+        window: MainWindow,
+        session: Session,
+        form: ConfigViewModel,
+        documents: DocumentsViewModel,
+        settings: Settings,
+        theme: Theme,
+        paths: AppPaths,
+    ) -> None:
+        super().__init__(window)
+        self._window = window
+        self._session = session
+        self._form = form
+        self._documents = documents
+        self._settings = settings
+        self._theme = theme
+        self._paths = paths
+        self._closing = False
+        self._export_dialog = ExportDialog(session.export, theme, window)
+        self._connect(window.actions_table)
+        window.may_close = self.may_close
+        window.open_recent = self.open_config
+        self._on_run_changed()
+        self._on_documents_changed()
+
+    def start(self) -> None:
+        """Start, or say what is wrong with the form."""
+        self._documents.keep()
+        self._session.start_form(self._form)
+
+    def export_to(self, folder: Path) -> None:
+        """Export the last run's adapter and follow it in the dialog."""
+        self._settings.last_export_folder = str(folder.parent)
+        try:
+            self._session.export_adapter(folder)
+        except TrainerError as error:
+            self._show(error)
+        else:
+            self._export_dialog.show()
+
+    def open_config(self, path: Path) -> None:
+        """Fill the form from a file, or say why not."""
+        try:
+            self._documents.open(path)
+        except TrainerError as error:
+            self._show(error)
+
+    def save_config(self, path: Path) -> None:
+        """Write the form to a file, or say why not."""
+        try:
+            self._documents.save(path)
+        except TrainerError as error:
+            self._show(error)
+
+    def may_close(self) -> bool:
+        """Whether the window may close now. If not, it closes by itself when the engine ends."""
+        if not self._session.busy:
+            return True
+        if self._closing:
+            self._session.stop_now()
+        elif self._session.run.active:
+            dialogs.ask_to_stop(self._window, self.stop_and_close)
+        else:
+            self._closing = True
+            self._session.log.say("Closing as soon as the export has ended")
+        return False
+
+    def stop_and_close(self) -> None:
+        """Close as soon as the run has stopped; asked again, without waiting for the step."""
+        if not self._session.busy:
+            self._window.close()
+        elif self._closing:
+            self._session.stop_now()
+        else:
+            self._closing = True
+            self._session.stop()
+
+    def perform(self, key: str) -> None:
+        """Carry out an action of a notice."""
+        table = self._window.actions_table
+        match key:
+            case "show_log":
+                self._window.panels.log.set_open(True)
+            case "open_log_file":
+                table.open_log_file.trigger()
+            case "export":
+                table.export.trigger()
+            case "open_run":
+                table.open_run.trigger()
+
+    def _connect(self, table: Actions) -> None:
+        session, window = self._session, self._window
+        table.start.triggered.connect(self.start)
+        table.stop.triggered.connect(session.stop)
+        table.export.triggered.connect(self._on_export_chosen)
+        table.open_run.triggered.connect(lambda: open_folder(session.run.run_folder))
+        table.new_sample.triggered.connect(self._on_sample_chosen)
+        table.open_config.triggered.connect(
+            lambda: dialogs.ask_for_config(window, self._folder(), self.open_config)
+        )
+        table.save_config.triggered.connect(
+            lambda: dialogs.ask_where_to_save(
+                window, self._folder() / f"{self._documents.name}.yaml", self.save_config
+            )
+        )
+        table.quit.triggered.connect(window.close)
+        table.show_log.toggled.connect(window.panels.log.set_open)
+        table.page_training.triggered.connect(lambda: window.panels.plots.show_page("training"))
+        table.page_diagnostics.triggered.connect(
+            lambda: window.panels.plots.show_page("diagnostics")
+        )
+        table.open_log_file.triggered.connect(lambda: open_folder(self._paths.log))
+        table.about.triggered.connect(lambda: dialogs.show_about(window, about_lines()))
+        for mode in ("system", "light", "dark"):
+            action = getattr(table, f"theme_{mode}")
+            action.setChecked(self._theme.mode == mode)
+            action.triggered.connect(
+                lambda _=False, m=mode: self._on_theme_chosen(cast(ThemeMode, m))
+            )
+        window.panels.notice.asked.connect(self.perform)
+        session.run.changed.connect(self._on_run_changed)
+        session.export.changed.connect(self._on_run_changed)
+        session.idle.connect(self._on_engine_idle)
+        self._documents.changed.connect(self._on_documents_changed)
+
+    def _show(self, error: TrainerError) -> None:
+        self._session.log.say(str(error), "error")
+        self._session.notices.show(error_notice(error.what, error.why, error.try_this))
+
+    def _folder(self) -> Path:
+        last = self._settings.last_file
+        return Path(last).parent if last else Path.home()
+
+    def _on_export_chosen(self) -> None:
+        folder = Path(self._settings.last_export_folder or Path.home())
+        run = self._session.run.finished_run
+        if run is not None:
+            dialogs.ask_where_to_export(
+                self._window, folder / f"{run.name}-adapter", self.export_to
+            )
+
+    def _on_sample_chosen(self) -> None:
+        try:
+            self._documents.open_sample()
+        except TrainerError as error:
+            self._show(error)
+
+    def _on_theme_chosen(self, mode: ThemeMode) -> None:
+        self._settings.theme = mode
+        self._theme.set_mode(mode)
+
+    def _on_run_changed(self) -> None:
+        run, busy, table = self._session.run, self._session.busy, self._window.actions_table
+        table.start.setEnabled(not busy)
+        table.stop.setEnabled(run.active)
+        table.stop.setText("Stop now" if run.state is RunState.STOPPING else "Stop")
+        table.export.setEnabled(run.finished_run is not None and not busy)
+        table.open_run.setEnabled(run.run_folder is not None)
+        for action in (table.new_sample, table.open_config):
+            action.setEnabled(not run.active)
+        self._form.set_locked(run.active)
+        self._window.set_run_text(run.run_name, str(run.run_folder or ""))
+
+    def _on_documents_changed(self) -> None:
+        name = self._documents.name
+        self._window.setWindowTitle(f"{name} \N{EN DASH} Burnish")
+        self._window.set_recent(self._documents.recent)
+        what = "the sample" if name == "sample" else name
+        self._window.panels.plots.set_idle_words(
+            f"Press Start to train {what}", "Curves appear here."
+        )
+
+    def _on_engine_idle(self) -> None:
+        if self._closing:
+            QTimer.singleShot(0, self._window.close)
+
+
+def about_lines() -> list[str]:
+    """Version and what it stands on."""
+    lines = ["Local fine-tuning of language models: SFT, DPO and ORPO.", ""]
+    for name in ("burnish", "mlx", "mlx-lm", "PySide6_Essentials", "pyqtgraph"):
+        try:
+            lines.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            lines.append(f"{name} from a checkout")
+    return lines

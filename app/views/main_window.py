@@ -1,0 +1,212 @@
+"""The window: puts the panels in their places and remembers where they were. It decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QSize, Qt
+from PySide6.QtGui import QAction, QCloseEvent
+from PySide6.QtWidgets import (
+    QLabel,
+    QMainWindow,
+    QMenu,
+    QSizePolicy,
+    QSplitter,
+    QToolBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.settings import Settings
+from app.views.actions import Actions
+from app.views.log_panel import LogPanel
+from app.views.notice_bar import NoticeBar
+from app.views.palette import SPACE
+from app.views.plots_panel import PlotsPanel
+from app.views.progress_panel import ProgressPanel
+
+FIRST_SIZE = QSize(1280, 800)
+FORM_WIDTH = 360
+LOG_HEIGHT = 132
+
+
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """What the window is made of."""
+
+    form: QWidget
+    plots: PlotsPanel
+    progress: ProgressPanel
+    log: LogPanel
+    notice: NoticeBar
+
+
+class MainWindow(QMainWindow):
+    """Tool bar, form, plots, progress, log.
+
+    Attributes:
+        may_close: asked when the window is to close; False keeps it open.
+        open_recent: called with the chosen file of the Recent menu.
+    """
+
+    def __init__(self, actions: Actions, panels: Panels) -> None:
+        super().__init__()
+        self.actions_table = actions
+        self.panels = panels
+        self.may_close: Callable[[], bool] = lambda: True
+        self.open_recent: Callable[[Path], None] = lambda _: None
+        self.setObjectName("main")
+        self._recent = QMenu("Open &recent", self)
+        self._run_name = QLabel()
+        self._run_name.setProperty("role", "small")
+        self._columns = QSplitter(Qt.Orientation.Horizontal)
+        self._rows = QSplitter(Qt.Orientation.Vertical)
+        self._build_tool_bar()
+        self._build_menus()
+        self._build_centre()
+        panels.log.folded.connect(self._on_log_folded)
+        self.resize(FIRST_SIZE)
+
+    def set_recent(self, paths: list[Path]) -> None:
+        """Fill the Recent menu."""
+        self._recent.clear()
+        for path in paths:
+            action = self._recent.addAction(path.name)
+            action.setToolTip(str(path))
+            action.triggered.connect(lambda _=False, chosen=path: self.open_recent(chosen))
+        self._recent.setEnabled(bool(paths))
+
+    def set_run_text(self, text: str, tip: str = "") -> None:
+        """What stands at the right end of the tool bar."""
+        self._run_name.setText(text)
+        self._run_name.setToolTip(tip)
+
+    def restore(self, settings: Settings) -> None:
+        """Put everything where it was."""
+        if settings.geometry:
+            self.restoreGeometry(_bytes(settings.geometry))
+        for name, splitter in self._splitters().items():
+            if name in settings.splitters:
+                splitter.restoreState(_bytes(settings.splitters[name]))
+        self.panels.log.set_open(settings.log_open)
+
+    def remember(self, settings: Settings) -> None:
+        """Note where everything is."""
+        settings.geometry = _text(self.saveGeometry())
+        settings.splitters = {
+            name: _text(splitter.saveState()) for name, splitter in self._splitters().items()
+        }
+        settings.log_open = self.panels.log.is_open
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Called by Qt."""
+        if self.may_close():
+            event.accept()
+        else:
+            event.ignore()
+
+    def _splitters(self) -> dict[str, QSplitter]:
+        return {"columns": self._columns, "rows": self._rows}
+
+    def _build_tool_bar(self) -> None:
+        table = self.actions_table
+        bar = QToolBar("Main")
+        bar.setObjectName("tools")
+        bar.setMovable(False)
+        bar.setIconSize(QSize(18, 18))
+        bar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        bar.addActions([table.start, table.stop])
+        bar.addSeparator()
+        bar.addActions([table.export, table.open_run])
+        spacer = QWidget()
+        spacer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        bar.addWidget(spacer)
+        bar.addWidget(self._run_name)
+        start = bar.widgetForAction(table.start)
+        if isinstance(start, QToolButton):
+            start.setProperty("role", "primary")
+        self.addToolBar(bar)
+
+    def _build_menus(self) -> None:
+        table = self.actions_table
+        menus: dict[str, list[QAction | QMenu | None]] = {
+            "&File": [
+                table.new_sample,
+                table.open_config,
+                self._recent,
+                table.save_config,
+                None,
+                table.quit,
+            ],
+            "&Run": [table.start, table.stop, None, table.export, table.open_run],
+            "&View": [
+                table.page_training,
+                table.page_diagnostics,
+                None,
+                self._theme_menu(),
+                table.show_log,
+            ],
+            "&Help": [table.open_log_file, table.about],
+        }
+        for title, entries in menus.items():
+            menu = self.menuBar().addMenu(title)
+            menu.setToolTipsVisible(True)
+            for entry in entries:
+                if entry is None:
+                    menu.addSeparator()
+                elif isinstance(entry, QMenu):
+                    menu.addMenu(entry)
+                else:
+                    menu.addAction(entry)
+
+    def _theme_menu(self) -> QMenu:
+        table = self.actions_table
+        menu = QMenu("&Theme", self)
+        menu.addActions([table.theme_system, table.theme_light, table.theme_dark])
+        return menu
+
+    def _build_centre(self) -> None:
+        panels = self.panels
+        upper = QWidget()
+        upper_layout = QVBoxLayout(upper)
+        upper_layout.setContentsMargins(0, 0, 0, 0)
+        upper_layout.setSpacing(0)
+        notice_holder = QVBoxLayout()
+        notice_holder.setContentsMargins(SPACE, SPACE, SPACE, 0)
+        notice_holder.addWidget(panels.notice)
+        upper_layout.addLayout(notice_holder)
+        upper_layout.addWidget(panels.plots, 1)
+        upper_layout.addWidget(panels.progress)
+        self._rows.addWidget(upper)
+        self._rows.addWidget(panels.log)
+        self._rows.setStretchFactor(0, 1)
+        self._rows.setStretchFactor(1, 0)
+        self._rows.setCollapsible(0, False)
+        self._rows.setCollapsible(1, False)
+        self._rows.setSizes([FIRST_SIZE.height() - LOG_HEIGHT - 80, LOG_HEIGHT])
+        panels.form.setMinimumWidth(300)
+        self._columns.addWidget(panels.form)
+        self._columns.addWidget(self._rows)
+        self._columns.setStretchFactor(0, 0)
+        self._columns.setStretchFactor(1, 1)
+        self._columns.setCollapsible(0, False)
+        self._columns.setCollapsible(1, False)
+        self._columns.setSizes([FORM_WIDTH, FIRST_SIZE.width() - FORM_WIDTH])
+        self.setCentralWidget(self._columns)
+        self._columns.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setFocus()
+
+    def _on_log_folded(self, folded: bool) -> None:
+        self.actions_table.show_log.setChecked(not folded)
+
+
+def _bytes(text: str) -> QByteArray:
+    return QByteArray.fromBase64(text.encode("ascii", "replace"))
+
+
+def _text(data: QByteArray) -> str:
+    return bytes(data.toBase64().data()).decode("ascii")

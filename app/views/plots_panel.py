@@ -1,0 +1,186 @@
+"""The centre of the window: two pages of plots with one shared cursor, zoom and smoothing."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QSlider,
+    QStackedWidget,
+    QTabBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.viewmodels.curves_vm import LARGEST_SMOOTHING, CurvesViewModel
+from app.viewmodels.plot_table import Page
+from app.viewmodels.progress_vm import ProgressViewModel
+from app.views.curve_plot import CurvePlot
+from app.views.empty_state import EmptyState
+from app.views.palette import SPACE
+from app.views.theme import Theme
+
+PAGES: tuple[tuple[Page, str], ...] = (("training", "Training"), ("diagnostics", "Diagnostics"))
+
+
+class PlotsPanel(QWidget):
+    """Tabs, smoothing, and the grid of plots that apply to the method."""
+
+    def __init__(
+        self,
+        vm: CurvesViewModel,
+        progress: ProgressViewModel,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._vm = vm
+        self._progress = progress
+        self._theme = theme
+        self._plots: list[CurvePlot] = []
+        self._zoom: tuple[float, float] | None = None
+        self._tabs = QTabBar()
+        self._tabs.setExpanding(False)
+        for _, title in PAGES:
+            self._tabs.addTab(title)
+        self._best = QLabel()
+        self._best.setProperty("role", "small")
+        self._smoothing = QSlider(Qt.Orientation.Horizontal)
+        self._smoothing.setRange(0, round(LARGEST_SMOOTHING * 100))
+        self._smoothing.setFixedWidth(110)
+        self._smoothing.setValue(round(vm.smoothing * 100))
+        self._smoothing.setToolTip(
+            "Weight of the past in the thick lines. The learning rate is never smoothed."
+        )
+        self._smoothing.setAccessibleName("Smoothing")
+        self._smoothing_value = QLabel()
+        self._smoothing_value.setProperty("role", "small")
+        self._smoothing_value.setFixedWidth(28)
+        self._idle_words = ("", "")
+        self._empty = EmptyState(theme.palette)
+        self._grid_page = QWidget()
+        self._grid = QGridLayout(self._grid_page)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setSpacing(SPACE)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(self._grid_page)
+        self._lay_out()
+        self._tabs.currentChanged.connect(self._rebuild)
+        self._smoothing.valueChanged.connect(self._on_smoothing_moved)
+        vm.data_changed.connect(self._on_data_changed)
+        vm.layout_changed.connect(self._rebuild)
+        vm.hover_changed.connect(self._on_hover_changed)
+        progress.changed.connect(self._refresh_empty)
+        theme.changed.connect(self._on_theme_changed)
+        self._show_smoothing()
+        self._rebuild()
+
+    def set_idle_words(self, title: str, text: str) -> None:
+        """What to say while there is no run."""
+        self._idle_words = (title, text)
+        self._refresh_empty()
+
+    def show_page(self, page: Page) -> None:
+        """Turn to a page."""
+        self._tabs.setCurrentIndex([key for key, _ in PAGES].index(page))
+
+    @property
+    def plots(self) -> list[CurvePlot]:
+        """The plots of the page on show."""
+        return self._plots
+
+    def _lay_out(self) -> None:
+        name = QLabel("Smoothing")
+        name.setProperty("role", "small")
+        bar = QHBoxLayout()
+        bar.setContentsMargins(4, 0, 4, 0)
+        bar.setSpacing(SPACE)
+        bar.addWidget(self._tabs)
+        bar.addStretch(1)
+        for widget in (self._best, name, self._smoothing, self._smoothing_value):
+            bar.addWidget(widget)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(SPACE, SPACE // 2, SPACE, SPACE)
+        layout.setSpacing(SPACE // 2)
+        layout.addLayout(bar)
+        layout.addWidget(self._stack, 1)
+
+    def _rebuild(self) -> None:
+        for plot in self._plots:
+            self._grid.removeWidget(plot)
+            plot.hide()
+            plot.deleteLater()
+        page = PAGES[self._tabs.currentIndex()][0]
+        self._plots = [
+            CurvePlot(plot, self._vm, self._theme.palette) for plot in self._vm.plots(page)
+        ]
+        columns = columns_for(len(self._plots))
+        for i in range(self._grid.columnCount()):
+            self._grid.setColumnStretch(i, 1 if i < columns else 0)
+        for i in range(self._grid.rowCount()):
+            self._grid.setRowStretch(i, 0)
+        for i, plot in enumerate(self._plots):
+            self._grid.addWidget(plot, i // columns, i % columns)
+            self._grid.setColumnStretch(i % columns, 1)
+            self._grid.setRowStretch(i // columns, 1)
+            plot.hovered.connect(self._vm.set_hover)
+            plot.range_chosen.connect(self._on_range_chosen)
+            plot.reset_asked.connect(self._on_reset_asked)
+            if self._zoom is not None:
+                plot.show_range(*self._zoom)
+        self._on_data_changed()
+
+    def _on_data_changed(self) -> None:
+        if self._vm.empty:
+            self._zoom = None
+        self._stack.setCurrentWidget(self._empty if self._vm.empty else self._grid_page)
+        best = self._vm.best_step
+        self._best.setText("" if best is None else f"\N{FISHEYE} best at step {best:,}   ")
+        self._refresh_empty()
+        for plot in self._plots:
+            plot.refresh()
+
+    def _refresh_empty(self) -> None:
+        if not self._vm.empty:
+            return
+        if self._progress.busy:
+            self._empty.say(self._progress.headline, "Curves appear with the first step.")
+        else:
+            self._empty.say(*self._idle_words)
+
+    def _on_hover_changed(self) -> None:
+        for plot in self._plots:
+            plot.refresh_hover()
+
+    def _on_range_chosen(self, first: float, last: float) -> None:
+        self._zoom = (first, last)
+        for plot in self._plots:
+            if plot is not self.sender():
+                plot.show_range(first, last)
+
+    def _on_reset_asked(self) -> None:
+        self._zoom = None
+        for plot in self._plots:
+            plot.show_all()
+
+    def _on_smoothing_moved(self, value: int) -> None:
+        self._vm.set_smoothing(value / 100)
+        self._show_smoothing()
+
+    def _show_smoothing(self) -> None:
+        self._smoothing_value.setText(f"{self._vm.smoothing:.2f}" if self._vm.smoothing else "off")
+
+    def _on_theme_changed(self) -> None:
+        self._empty.paint_with(self._theme.palette)
+        for plot in self._plots:
+            plot.paint_with(self._theme.palette)
+
+
+def columns_for(n_plots: int) -> int:
+    """Columns of a grid that wastes no place: 1, 2, 2x2, then three in a row."""
+    if n_plots <= 1:
+        return 1
+    return 2 if n_plots <= 4 else 3

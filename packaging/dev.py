@@ -4,6 +4,7 @@
     python3 packaging/dev.py run --headless    the same job without a screen
     python3 packaging/dev.py test [--all]      every check; --all adds the long tests
     python3 packaging/dev.py shots DIR         pictures of the window
+    python3 packaging/dev.py readme            renew README's table of options
 
 Standard library only, and written so that an older Python can still read it and say that it is too
 old.
@@ -75,8 +76,9 @@ def main(arguments: list[str] | None = None) -> int:
     test.add_argument("--all", action="store_true", help="the long tests too")
     shots = commands.add_parser("shots", help="make pictures of the window")
     shots.add_argument("folder", type=Path, metavar="DIR")
+    commands.add_parser("readme", help="renew README's table of options")
     options, rest = parser.parse_known_args(arguments)
-    if rest and options.command == "shots":
+    if rest and options.command in ("shots", "readme"):
         parser.error("unrecognised arguments: " + " ".join(rest))
     try:
         if options.command == "run" and not options.headless:
@@ -84,6 +86,8 @@ def main(arguments: list[str] | None = None) -> int:
         install()
         if options.command == "run":
             return start_headless(rest) if options.headless else start_app(rest)
+        if options.command == "readme":
+            return call("packaging/readme.py")
         require_qt([])
         if options.command == "test":
             return check(options.all, rest)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 ALPHA_HELP = (
-    "Alpha = scale x rank. Editing alpha changes the scale. Editing the rank keeps the scale, so alpha "
-    "follows and the adapter acts with the same strength."
+    "Alpha = scale x rank. Editing alpha changes the scale. Editing the rank keeps the scale, so "
+    "alpha follows and the adapter acts with the same strength."
 )
 
 

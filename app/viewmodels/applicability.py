@@ -1,7 +1,7 @@
 """Which options have an effect beside the current choices, and what to say of those that have none.
 
-Most of it is declared with the options. Here is what only the form needs on top: an option that is valid
-but idle, such as the validation interval of a run without validation rows.
+Most of it is declared with the options. Here is what only the form needs on top: an option that is
+valid but idle, such as the validation interval of a run without validation rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The configuration form: values as the user left them, what is wrong with them, and the run they make."""
+"""The form: values as the user left them, what is wrong with them, and the run they make."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Form:
 
     @cached_property
     def submitted(self) -> dict[str, Any]:
-        """The values that make the run. Defaults are left out, so that they do not count as explicit."""
+        """The values that make the run, without defaults, which would count as explicit."""
         return {
             key: value
             for key, value in self.values.items()
@@ -58,7 +58,7 @@ class _Form:
         """Option -> what is wrong."""
         found = find_problems(SPECS, self.submitted)
         if self.alpha_text is not None and "scale" not in self.reasons:
-            found["scale"] = "alpha must be a number above 0"
+            found["scale"] = "cannot follow: alpha must be a number above 0"
         if self.length_by == "epochs" and self.values["epochs"] is None:
             found["epochs"] = "needs a value"
         return found
@@ -99,7 +99,9 @@ class ConfigViewModel(QObject):
 
     @property
     def status(self) -> str:
-        """`Ready`, or the first problem as a sentence."""
+        """`Ready`, or the first problem as a clause; while a run is on, that the form is locked."""
+        if self._locked:
+            return "Locked while the run is on"
         key = self.first_problem
         return f"{SPECS[key].label}: {self._form.problems[key]}" if key else "Ready"
 
@@ -119,7 +121,7 @@ class ConfigViewModel(QObject):
         self._edit(replace(self._form, values=values, alpha_text=alpha_text), tag=key)
 
     def step(self, key: str, steps: int) -> None:
-        """Move a number a little, as the arrow keys do; an empty field starts from what it stands for."""
+        """Move a number a little, as arrow keys do; an empty field starts from its placeholder."""
         spec, value = SPECS[key], self._form.values[key]
         if value is None:
             value = read_text(spec, self.placeholder(key) or "1")
@@ -198,6 +200,11 @@ class ConfigViewModel(QObject):
         else:
             self.set_value("scale", scale)
 
+    def step_alpha(self, steps: int) -> None:
+        """Move alpha a little, as arrow keys do."""
+        if isinstance(alpha := self.alpha, float):
+            self.set_alpha(max(1.0, neighbour(alpha, steps, whole=alpha.is_integer())))
+
     @property
     def length_by(self) -> LengthBy:
         """Whether the run's length is given in steps (`iters`) or epochs."""
@@ -242,7 +249,7 @@ class ConfigViewModel(QObject):
             self._show(form)
 
     def suggestions(self, key: str) -> list[str]:
-        """Paths and names to offer for a path option: those used lately, then what is in the cache."""
+        """What to offer for a path option: the ones used lately, then models in the cache."""
         found = [*self._recent.get(key, []), *(cached_models() if key == "model" else [])]
         return list(dict.fromkeys(found))
 

@@ -109,8 +109,8 @@ def field_specs(model: type[BaseModel] = RunConfig) -> dict[str, FieldSpec]:
 def offers_choice(option: Option) -> bool:
     """Whether there is anything to choose.
 
-    An option that this version holds at one value is not shown, nor is a minor one whose `auto` can only
-    mean the single other value.
+    An option that this version holds at one value is not shown, nor is a minor one whose `auto` can
+    only mean the single other value.
     """
     if option.only is None:
         return True

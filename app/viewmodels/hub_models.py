@@ -1,4 +1,4 @@
-"""Models in the local Hugging Face cache, to be offered in the form. Looks at names only; no network."""
+"""Models in the local Hugging Face cache, by their names alone; no network."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which rows each optimiser update takes, drawn with a seeded generator of its own.
 
-A window is the rows of one update, cut into micro-batches. An epoch visits every row exactly once; its last
-micro-batch and its last window may be smaller, and no window reaches into the next epoch.
+A window is the rows of one update, cut into micro-batches. An epoch visits every row exactly once;
+its last micro-batch and its last window may be smaller, and no window reaches into the next epoch.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def windows(
 ) -> Iterator[Window]:
     """The updates of a run in order.
 
-    The order of an epoch depends on the seed and the number of the epoch alone, so that a run can be taken
-    up at any step.
+    The order of an epoch depends on the seed and the number of the epoch alone, so that a run can
+    be taken up at any step.
 
     Args:
         n_rows: number of training rows.

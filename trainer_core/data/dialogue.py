@@ -1,4 +1,4 @@
-"""Whole dialogues written as one text, "Human: ... Assistant: ...", as preference sets often have them."""
+"""Whole dialogues written as one text, "Human: ... Assistant: ...", as in many preference sets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROLES = {"human": "user", "user": "user", "assistant": "assistant", "system": "
 
 @dataclass(frozen=True, slots=True)
 class SplitText:
-    """Two texts that share a beginning: the prompt up to where an answer starts, and the two answers."""
+    """Two texts that start alike: the prompt up to where an answer starts, and both answers."""
 
     prompt: str
     chosen: str
@@ -45,6 +45,15 @@ def split_texts(chosen: str, rejected: str) -> SplitText:
     if at and chosen[at - 1] == " ":
         at -= 1
     return SplitText(chosen[:at], chosen[at:], rejected[at:])
+
+
+def is_dialogue_prompt(text: str) -> bool:
+    """True for a text that starts with `Human:` and ends with `Assistant:`."""
+    marks = [
+        match for match in _MARKER.finditer(text) if match.start() == 0 or match.end() == len(text)
+    ]
+    roles = [_ROLES[mark.group(1).lower()] for mark in marks]
+    return len(marks) == 2 and roles == ["user", "assistant"] and not text[marks[1].end() :].strip()
 
 
 def prompt_turns(text: str) -> tuple[Turn, ...]:

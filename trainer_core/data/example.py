@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from trainer_core.data.types import Source
+
+PromptFormat = Literal["chat", "raw"]
 
 ROLES = ("system", "user", "assistant", "tool")
 

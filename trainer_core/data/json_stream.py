@@ -1,7 +1,7 @@
-"""Reads the elements of a large JSON array, or objects written one after the other, without holding the file.
+"""Reads a JSON array, or objects written one after the other, without holding the whole file.
 
-Every element comes with the line it starts on. After a broken element the reader looks for the start of the
-next one and goes on, so that one missing quote does not cost the rest of the file.
+Every element comes with the line it starts on. After a broken element the reader looks for the
+start of the next one and goes on, so that one missing quote does not cost the rest of the file.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class JsonStream:
             except RecursionError as error:
                 return json_problem(source, "", error)
             except ValueError as error:
-                # A number or string may go on in the next chunk, so an error is final only well before the end.
+                # A number or string may go on in the next chunk, so an error is final only well
+                # before the end.
                 position = getattr(error, "pos", self._at)
                 if self._cannot_be_cut(position, error) or not self._more(double=True):
                     if self._ended and self._broken_bytes is None and _cut_short(self._text, error):
@@ -103,7 +104,7 @@ class JsonStream:
         return self._ended or (not unterminated and position < len(self._text) - _TRUSTED_TAIL)
 
     def _resync(self) -> bool:
-        """Move from a broken element to the start of what follows it. False if that cannot be found."""
+        """Move from a broken element to what follows it. False if that cannot be found."""
         while self._more():
             pass
         end = _balanced_end(self._text, self._at)

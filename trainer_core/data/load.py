@@ -1,7 +1,7 @@
 """From the `data` option to rows, and from rows to a `Dataset`.
 
-`read_rows` needs no tokenizer: it finds the files, reads them, checks that the rows fit the method and splits
-off the validation rows, so that a mistake in the data shows before any model is loaded.
+`read_rows` needs no tokenizer: it finds the files, reads them, checks that the rows fit the method
+and splits off the validation rows, so that a mistake in the data shows before any model is loaded.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def describe(problem: Problem) -> str:
 
 
 def sample_data(method: str) -> Path:
-    """The folder of the sample project's rows for a method: pairs for dpo and orpo, else prompts and answers."""
+    """The sample project's rows for a method: pairs for dpo and orpo, else prompts and answers."""
     kind = "preference" if method in PREFERENCE else "sft"
     return Path(__file__).resolve().parents[2] / "resources" / "sample" / kind
 
@@ -77,8 +77,8 @@ def read_rows(config: RunConfig) -> RawData:
     """Read, check and split the rows that `data` and `valid_data` name.
 
     Raises:
-        DataError: a file cannot be read, no row can be used, rows do not fit the method, or some are bad and
-            bad_rows is error.
+        DataError: a file cannot be read, no row can be used, rows do not fit the method, or some
+            are bad and bad_rows is error.
     """
     files = _files(config)
     train, train_bad = _read(files.train, config)
@@ -124,11 +124,14 @@ def tokenise(
     """
     total = max(1, len(raw.train) + len(raw.valid))
 
-    def report(offset: int) -> Callable[[int], None] | None:
-        return None if progress is None else lambda done: progress((offset + done) / total)
+    def report(done: int) -> None:
+        if progress is not None:
+            progress(done / total)
 
-    train = tokenise_examples(raw.train, config, tokenizer, report(0))
-    valid = tokenise_examples(raw.valid, config, tokenizer, report(len(raw.train)))
+    train = tokenise_examples(raw.train, config, tokenizer, report)
+    valid = tokenise_examples(
+        raw.valid, config, tokenizer, lambda done: report(len(raw.train) + done)
+    )
     refused = train.refused + valid.refused
     if refused and config.bad_rows == "error":
         raise BadRowsError(
@@ -187,7 +190,7 @@ def _fitting(row: Row, config: RunConfig) -> Example:
 def _check_method(
     config: RunConfig, examples: list[Example], problems: list[Problem], path: Path
 ) -> None:
-    """Move rows without a rejected answer to the problems, or refuse a file that has no pair at all."""
+    """Move rows without a rejected answer to the problems; refuse a file without any pair."""
     if config.method not in PREFERENCE:
         return
     single = [example for example in examples if not example.is_pair]

@@ -1,7 +1,8 @@
 """Rows out of files: JSON lines, JSON arrays, and JSON objects one after the other.
 
-A row keeps the file and the line it starts on. What cannot be read becomes a `Problem` with its line and the
-rest of the file is still read; only a file that cannot be read at all is a `DataError`.
+A row keeps the file and the line it starts on. What cannot be read becomes a `Problem` with its
+line and the rest of the file is still read; only a file that cannot be read at all is a
+`DataError`.
 """
 
 from __future__ import annotations

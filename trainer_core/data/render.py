@@ -1,7 +1,8 @@
 """Where the answers lie in the text of a conversation.
 
-A conversation is cut at the borders of what is trained, so that each part can be encoded on its own: the
-tokens before an answer are then exactly those that a model sees when it is asked for that answer.
+A conversation is cut at the borders of what is trained, so that each part can be encoded on its
+own: the tokens before an answer are then exactly those that a model sees when it is asked for that
+answer.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ class RenderedPair:
 
 NOTES = {
     "history_rewritten": (
-        "the chat template writes earlier turns differently once others follow, so only the last answer is "
-        "trained in {count} rows",
+        "the chat template writes earlier turns differently once others follow, so only the last "
+        "answer is trained in {count} rows",
         "set loss_on to last to make that the rule for every row",
     ),
     "generation_prompt": (
-        "the chat template ends a prompt differently from how it writes a finished answer, so in {count} rows "
-        "the answer begins where the two still agree",
+        "the chat template ends a prompt differently from how it writes a finished answer, so in "
+        "{count} rows the answer begins where the two still agree",
         "",
     ),
 }
@@ -94,7 +95,8 @@ def render_pair(example: Example, template: ChatTemplate) -> RenderedPair:
     """The text of a pair: one prompt, and what the template makes of each answer.
 
     Raises:
-        BadRow: the template refuses the conversation, or does not write one prompt for both answers.
+        BadRow: the template refuses the conversation, or does not write one prompt for both
+            answers.
     """
     assert example.rejected is not None
     prompt, tools = template.adapt(as_turns(example.prompt, "user"), example.tools)
@@ -119,7 +121,7 @@ _TEMPLATE_HINT = "set prompt_format to raw, or use a model with a simpler templa
 
 
 def _without_ending(turns: tuple[Turn, ...], template: ChatTemplate) -> tuple[Turn, ...]:
-    """Answers that already hold the template's end-of-turn mark would otherwise get a second one."""
+    """Take off an end-of-turn mark that an answer brings along; the template adds its own."""
     ending = template.turn_ending
     if not ending or not any(turn.content.rstrip().endswith(ending) for turn in turns):
         return turns
@@ -182,7 +184,7 @@ def _prompt(
 def _span_of(
     template: ChatTemplate, turns: Sequence[Turn], index: int, tools: Tools, text: str, start: int
 ) -> tuple[int, int]:
-    """Range of the answer at `index`, which starts at `start`; it ends where its own render ends."""
+    """Range of the answer at `index`, which starts at `start`."""
     if index == len(turns) - 1:
         return start, len(text)
     upto = _prompt(template, turns[: index + 1], tools, generation_prompt=False)

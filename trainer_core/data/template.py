@@ -1,8 +1,8 @@
 """A model's chat template: rendering, and what it can and cannot take.
 
-Templates differ in whether they accept a system turn, tool calls, tool definitions and tool answers. Each
-ability is tried once on a small conversation; what a template refuses or silently drops is written into the
-text of another turn, and `notes` says so.
+Templates differ in whether they accept a system turn, tool calls, tool definitions and tool
+answers. Each ability is tried once on a small conversation; what a template refuses or silently
+drops is written into the text of another turn, and `notes` says so.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ChatTemplate:
         *,
         generation_prompt: bool = False,
     ) -> str:
-        """The text of the turns, with the header of an assistant turn at the end if `generation_prompt`.
+        """The text of the turns; `generation_prompt` adds the header of an assistant turn.
 
         Raises:
             TemplateRefusal: the template does not take these turns.
@@ -86,17 +86,19 @@ class ChatTemplate:
             )
         except ImportError:
             raise
-        # A template is a program of the model's author; whatever it raises means that it refuses these turns.
+        # A template is a program of the model's author; whatever it raises means that it refuses
+        # these turns.
         except Exception as error:
             raise TemplateRefusal(
                 str(error).strip().split("\n")[0] or type(error).__name__
             ) from error
-        return texts[0], list(marks[0]) if marked else []
+        spans = [(int(start), int(end)) for start, end in marks[0]] if marked else []
+        return texts[0], spans
 
     def adapt(
         self, turns: tuple[Turn, ...], tools: Sequence[Mapping[str, Any]]
     ) -> tuple[tuple[Turn, ...], tuple[Mapping[str, Any], ...]]:
-        """Turns and tools in a form that this template can take. Works on any part of a conversation."""
+        """Turns and tools in a form that this template can take."""
         tools = tuple(tools)
         if any("tool_calls" in turn.extra for turn in turns) and not self._takes_tool_calls:
             turns = tuple(_call_as_text(turn) for turn in turns)
@@ -157,7 +159,7 @@ class ChatTemplate:
 
     @cached_property
     def answer_header(self) -> str:
-        """What stands between a user turn and an answer, as far as prompt and finished turn agree on it."""
+        """What stands before an answer, as far as a prompt and a finished turn agree on it."""
         asked = [Turn("user", _ASKED)]
         before = self.render(asked)
         prompt = self.render(asked, generation_prompt=True)
@@ -169,7 +171,7 @@ class ChatTemplate:
 
     @cached_property
     def turn_ending(self) -> str:
-        """What the template writes after an answer, without white space around it; often one special token."""
+        """What the template writes after an answer, stripped; often one special token."""
         turns = [Turn("user", _ASKED), Turn("assistant", _SAID)]
         ending = self.render(turns).rpartition(_SAID)[2].strip()
         if ending:

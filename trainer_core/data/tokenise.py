@@ -1,7 +1,8 @@
-"""Examples into token ids and masks, in blocks so that the tokenizer can work on many texts at once.
+"""Examples into token ids and masks, in blocks, so that the tokenizer gets many texts at once.
 
-The border between prompt and answer never falls inside a token, and both sequences of a pair start with the
-very same prompt tokens. Masks are made from lengths; no token id ever decides what is trained.
+The border between prompt and answer never falls inside a token, and both sequences of a pair start
+with the very same prompt tokens. Masks are made from lengths; no token id ever decides what is
+trained.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ class _Maker:
             yield [first, *(next(rests) for _ in parts[1:])]
 
     def _answers_after(self, seams: Sequence[tuple[str, str]]) -> Iterator[Ids]:
-        """Answers to plain prompts: the rest of the whole text where that starts with the prompt's tokens."""
+        """Answers to plain prompts: the rest of the whole text if the prompt's tokens begin it."""
         prompts = self._tokenizer.encode_many([prompt for prompt, _ in seams])
         wholes = self._tokenizer.encode_many([prompt + answer for prompt, answer in seams])
         for (_, answer), prompt, whole in zip(seams, prompts, wholes, strict=True):
@@ -216,7 +217,9 @@ class _Maker:
             for piece, part in zip(text.pieces[: text.answer], ids, strict=False)
             for t in [piece.trained] * len(part)
         ]
-        answer = self._ended([i for part in ids[text.answer :] for i in part])
+        answer = self._ended(
+            [i for part in ids[text.answer :] for i in part], plain=example.is_text
+        )
         self._refuse_overlong(len(before) + len(answer))
         bos = self._has_bos(before)
         kept = fit(len(before), (len(answer),), self._config.max_seq_length, has_bos=bos)
@@ -232,17 +235,16 @@ class _Maker:
             number, example.source, _sequence(row, trained), None, kept.prompt, cut
         )
 
-    def _ended(self, answer: Ids) -> Ids:
-        """The answer with an end token, if it lacks one and the model has one."""
+    def _ended(self, answer: Ids, *, plain: bool = False) -> Ids:
+        """The answer with an end token, if it lacks one and the model has one.
+
+        `plain` text ends with EOS, an answer in a conversation with the template's own mark.
+        """
         tokenizer = self._tokenizer
         if answer and answer[-1] in tokenizer.stop_ids:
             return answer
-        chat = self._config.prompt_format == "chat" and tokenizer.has_chat_template
-        end = (
-            tokenizer.end_of_turn_id
-            if chat and tokenizer.end_of_turn_id is not None
-            else tokenizer.eos_id
-        )
+        end = tokenizer.eos_id if plain else tokenizer.end_of_turn_id
+        end = tokenizer.eos_id if end is None else end
         return answer if end is None else [*answer, end]
 
     def _refuse_overlong(self, length: int) -> None:

@@ -1,7 +1,7 @@
-"""A model's tokenizer and chat template behind one small interface, for training and for generation.
+"""A model's tokenizer and chat template behind one interface, for training and generation.
 
-Encoding of a conversation is the same in both: the template's text without the tokenizer's own additions,
-and exactly one BOS where the tokenizer itself puts one before plain text.
+Encoding of a conversation is the same in both: the template's text without the tokenizer's own
+additions, and exactly one BOS where the tokenizer itself puts one before plain text.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class ChatTokenizer:
         hf: the transformers tokenizer underneath.
         bos_id: id of the BOS token, or None.
         eos_id: the token that ends a plain text, or None.
-        stop_ids: every token that ends an answer: eos_id, those of the model's config and generation config,
-            and the end-of-turn token of the chat template.
+        stop_ids: every token that ends an answer: eos_id, those of the model's config and
+            generation config, and the end-of-turn token of the chat template.
         adds_bos: True if the tokenizer itself puts BOS before plain text.
     """
 
@@ -52,10 +52,8 @@ class ChatTokenizer:
         self.special_ids = frozenset(hf.all_special_ids) | frozenset(
             index for index, token in hf.added_tokens_decoder.items() if token.special
         )
-        found = {*stop_ids, *(() if self.eos_id is None else (self.eos_id,))}
-        if self.has_chat_template and self.end_of_turn_id is not None:
-            found.add(self.end_of_turn_id)
-        self.stop_ids = frozenset(found)
+        found = {*stop_ids, self.eos_id, self.end_of_turn_id}
+        self.stop_ids: frozenset[int] = frozenset(i for i in found if i is not None)
 
     def __len__(self) -> int:
         """Number of tokens, added ones included."""
@@ -121,6 +119,8 @@ class ChatTokenizer:
     @cached_property
     def end_of_turn_id(self) -> int | None:
         """The special token that the template puts right after an answer, if it puts one."""
+        if self.prompt_format == "raw" or not self.has_chat_template:
+            return None
         ids = (
             self.encode_continuation(self.template.turn_ending) if self.template.turn_ending else []
         )
@@ -144,7 +144,7 @@ class ChatTokenizer:
         return [self._one_bos(ids) for ids in self._plain_many(texts)]
 
     def encode_continuation(self, text: str) -> list[int]:
-        """Ids of a text that follows other text: no BOS, and no space that only a beginning gets."""
+        """Ids of a text that follows other text: no BOS, and no space that only a start gets."""
         return self.encode_continuations([text])[0]
 
     def encode_continuations(self, texts: Sequence[str]) -> list[list[int]]:
@@ -163,7 +163,7 @@ class ChatTokenizer:
         )
 
     def render_prompt(self, messages: MessageList, tools: Any = None) -> str:
-        """The text a model is given to answer a conversation, with the header of its answer at the end.
+        """The text a model is given to answer a conversation, up to the header of its answer.
 
         Args:
             messages: {"role", "content"} objects, or turns.
@@ -190,7 +190,7 @@ class ChatTokenizer:
         return self.encode(self.render_prompt(messages, tools))
 
     def question_ids(self, question: str) -> list[int]:
-        """Ids of a single question: as a user turn, or as it is with prompt_format raw or without a template."""
+        """Ids of a question: a user turn, or plain text with prompt_format raw or no template."""
         if self.prompt_format == "raw" or not self.has_chat_template:
             return self.encode(question)
         return self.prompt_ids([{"role": "user", "content": question}])
@@ -211,7 +211,7 @@ class ChatTokenizer:
 
     @cached_property
     def _anchor(self) -> tuple[str, int]:
-        """Text to put before a continuation, and its length in tokens, so that the rest comes out exact."""
+        """Text to put before a continuation so that it comes out exact, and its tokens."""
         before = self._plain_many(["x:"])[0]
         start = self.decode(before)
         for anchor in _ANCHORS:
@@ -240,7 +240,8 @@ def load_tokenizer(folder: Path, config: RunConfig) -> ChatTokenizer:
         hf = AutoTokenizer.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False
         )
-    # transformers raises many kinds of errors for broken files; all of them mean the same to the user.
+    # transformers raises many kinds of errors for broken files; all of them mean the same to the
+    # user.
     except Exception as error:
         reason = str(error).strip().split("\n")[0][:300] or type(error).__name__
         raise ModelError(

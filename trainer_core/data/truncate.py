@@ -1,4 +1,4 @@
-"""Fits rows into max_seq_length: the prompt gives way first, from the left, then the answer's tail."""
+"""Fits rows into max_seq_length: the prompt gives way first, then the tails of the answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PROMPT_FLOOR = 8
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How many tokens stay: the last `prompt` ones of the prompt after BOS, the first `answer` of an answer."""
+    """How many tokens stay of a prompt, BOS included, and at most of each answer."""
 
     prompt: int
     answer: int

@@ -121,7 +121,7 @@ def _sharegpt_calls(value: Any, where: str) -> list[Any]:
 
 
 def _call(call: Any, where: str) -> dict[str, Any]:
-    """One tool call in the form that chat templates read: arguments as an object, not as JSON text."""
+    """One tool call as chat templates read it: arguments as an object, not as JSON text."""
     function = call.get("function", call) if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise BadRow(
@@ -141,7 +141,7 @@ def _call(call: Any, where: str) -> dict[str, Any]:
 
 
 def parse_tools(value: Any) -> tuple[Mapping[str, Any], ...]:
-    """Tool definitions, given as a list, as JSON text of a list, or bare without the `function` wrapper.
+    """Tool definitions, from a list or JSON text of one, with or without `function` around each.
 
     Raises:
         BadRow: they are none of these.

@@ -30,8 +30,9 @@ class Problem:
 class Sequence:
     """Token ids [T] and which of them are trained.
 
-    `trained[t]` is True where token t is a target; it is predicted from the hidden state of token t - 1, so
-    `trained[0]` is always False. For a preference pair these are exactly the response tokens.
+    `trained[t]` is True where token t is a target; it is predicted from the hidden state of token t
+    - 1, so `trained[0]` is always False. For a preference pair these are exactly the response
+    tokens.
     """
 
     ids: NDArray[np.int32]
@@ -45,8 +46,8 @@ class Sequence:
 class TokenisedExample:
     """One row ready to train on.
 
-    SFT rows have `chosen` only. A pair's two sequences start with the same `prompt_length` tokens, and each
-    response is everything after them.
+    SFT rows have `chosen` only. A pair's two sequences start with the same `prompt_length` tokens,
+    and each response is everything after them.
     """
 
     row: int

@@ -296,7 +296,7 @@ class RunConfig(BaseModel):
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:
-        broken = broken_rules(self.model_dump())
+        broken = broken_rules(dict(self))
         if broken:
             text = "; ".join(f"{name}: {why}" for name, why in broken)
             raise PydanticCustomError("options", "{text}", {"text": text, "broken": broken})
@@ -320,8 +320,7 @@ def inapplicable(name: str, values: Mapping[str, Any]) -> str | None:
 
 
 def without_inapplicable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` without the options that have no effect, for a form that keeps what is greyed
-    out."""
+    """`values` without the options that have no effect, for a form that keeps them in grey."""
     return {
         k: v
         for k, v in values.items()
@@ -330,8 +329,7 @@ def without_inapplicable(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def broken_rules(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Option and reason for every valid value that is refused in this version or beside another
-    option."""
+    """Option and reason for each valid value refused in this version or beside another option."""
     broken: list[tuple[str, str]] = []
     for name, field in RunConfig.model_fields.items():
         value, meta = values.get(name, field.default), option_of(field)
@@ -345,11 +343,11 @@ def broken_rules(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def refused(config: RunConfig, name: str, why: str) -> ConfigError:
-    """The error for an explicit value that the engine finds it cannot honour, such as a segment
-    size.
+    """The error for an explicit value that the engine cannot honour, such as a segment size.
 
     Args:
-        name: the option, whose value is read from `config`.
+        config: has the value.
+        name: the option.
         why: the reason, one clause.
     """
     values = allowed(RunConfig.model_fields[name])
@@ -358,7 +356,7 @@ def refused(config: RunConfig, name: str, why: str) -> ConfigError:
 
 
 def resolve(config: RunConfig) -> RunConfig:
-    """`config` with the learning rate and the number of steps that apply where none is given."""
+    """`config` with a learning rate and a number of steps where none is given."""
     update: dict[str, Any] = {}
     if config.learning_rate is None:
         update["learning_rate"] = DEFAULT_LEARNING_RATES[config.method]

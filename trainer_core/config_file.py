@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.composer import ComposerError
+from yaml.constructor import ConstructorError
 
 from trainer_core.errors import ConfigError
 
@@ -86,7 +88,7 @@ def parse_yaml(text: str) -> Any:
     Raises:
         yaml.YAMLError: the text is not YAML, holds a tag that is not plain data, or repeats a key.
     """
-    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    return yaml.load(text, Loader=_Loader)
 
 
 def write_yaml(values: dict[str, Any]) -> str:
@@ -121,18 +123,21 @@ def _key_lines(text: str) -> dict[str, int]:
 
 
 class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            # Options are flat, so an alias has no use here but to blow a small file up.
+            mark = self.peek_event().start_mark
+            raise ComposerError(None, None, "an alias has no place here", mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str | int | float | bool | None):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key must be a word", key_node.start_mark
-                )
+                raise ConstructorError(None, None, "a key must be a word", key_node.start_mark)
             if key in seen:
-                raise yaml.constructor.ConstructorError(
+                raise ConstructorError(
                     None, None, f"the key `{key}` stands twice", key_node.start_mark
                 )
             seen.add(key)
@@ -140,11 +145,6 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    # Besides YAML 1.1's own: what our reader takes for a number must be quoted if it is text.
-    yaml_implicit_resolvers = {
-        k: list(v) for k, v in yaml.SafeDumper.yaml_implicit_resolvers.items()
-    }
-
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
@@ -153,8 +153,10 @@ def _whole(pattern: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(rf"(?:{pattern.pattern})\Z")
 
 
+_Loader.yaml_implicit_resolvers = {}
 for _tag, _pattern in (("bool", _BOOL), ("null", _NULL), ("int", _INT), ("float", _FLOAT)):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _whole(_pattern), None)
+# Besides what YAML 1.1 would misread: text that our reader takes for a number must be quoted.
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:int", _whole(_INT), list("-+0123456789"))
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _whole(_FLOAT), list("-+.0123456789"))
 

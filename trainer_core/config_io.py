@@ -145,8 +145,7 @@ def _anchored(file: ConfigFile) -> dict[str, Any]:
 
 
 def _existing(key: str, value: Any, *folders: Path) -> Any:
-    """The absolute path of a path option's value in the first folder that has it, else the
-    value."""
+    """The absolute path of a path option in the first folder that has it, else the value."""
     if (
         key not in _FIELDS
         or not options()[key].path
@@ -180,7 +179,7 @@ def _broken_rules(
 
 def _invalid(key: str, kind: str, message: str, value: Any) -> ConfigError:
     field = _FIELDS[key]
-    if kind == "missing":
+    if kind == "missing" and value is None:
         wanted = options()[key].help
         return ConfigError(f"{key} is missing", f"give {wanted[0].lower()}{wanted[1:]}", key=key)
     # Our own validators word their reason themselves; pydantic's words are for programmers.

@@ -1,5 +1,4 @@
-"""What other trainers call our options, so that an unknown key can be answered with the right
-one."""
+"""What other trainers call our options, so that an unknown key gets a helpful answer."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _NOUNS: dict[Any, str] = {
     float: "a number",
     str: "text",
     list: "a list of names",
-    tuple: "a list of numbers",
+    tuple: "a list of two numbers",
     dict: "a mapping of names to values",
 }
 

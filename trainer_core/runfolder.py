@@ -112,8 +112,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -137,11 +137,11 @@ def replaced_folder(path: Path) -> Iterator[Path]:
         if path.exists():
             # A folder cannot be renamed over a full one.
             aside = Path(mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            os.replace(path, aside)
-            os.replace(fresh, path)
+            path.replace(aside)
+            fresh.replace(path)
             shutil.rmtree(aside)
         else:
-            os.replace(fresh, path)
+            fresh.replace(path)
         _sync(path.parent)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)

@@ -1,0 +1,115 @@
+"""The report of `check` as tables for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trainer_core.cli.check import CheckReport, Plan
+from trainer_core.cli.wording import size
+from trainer_core.data.stats import DataStats
+
+_PROBLEMS_SHOWN = 10
+_BAR = 28
+
+
+def show_report(report: CheckReport, out: TextIO) -> None:
+    """Print counts, lengths, the plan, warnings and the first problems."""
+    console = Console(file=out, highlight=False)
+    if report.stats:
+        console.print(_counts(report.stats))
+        console.print(_lengths(report.stats))
+    if report.plan:
+        console.print(_plan(report.plan))
+    for _, message, hint in report.warnings:
+        console.print(Text(f"! {message}" + (f": {hint}" if hint else ""), style="yellow"))
+    if report.problems:
+        console.print(_problems(report))
+        hidden = len(report.problems) - _PROBLEMS_SHOWN
+        if hidden > 0:
+            console.print(f"and {hidden:,} more; --json lists them all")
+
+
+def _table(title: str, *columns: str) -> Table:
+    return Table(
+        *columns,
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_header=bool(columns[0]),
+        pad_edge=False,
+    )
+
+
+def _counts(stats: DataStats) -> Table:
+    table = _table("Data", "", "")
+    table.columns[1].justify = "right"
+    for name, count in (
+        ("rows", stats.rows),
+        ("  used for training", stats.train_rows),
+        ("  used for validation", stats.valid_rows),
+        ("  skipped", stats.rows_skipped),
+        ("  truncated", stats.rows_truncated),
+        ("tokens in an epoch", stats.tokens),
+        ("  of them trained", stats.supervised_tokens),
+    ):
+        table.add_row(name, f"{count:,}")
+    return table
+
+
+def _lengths(stats: DataStats) -> Table:
+    spread = ", ".join(f"{share:.0%} up to {n:,}" for share, n in stats.quantiles.items())
+    table = _table("Tokens in a sequence", "", "", "")
+    table.caption = f"mean {stats.mean_length:,.0f}; {spread}; longest {stats.longest:,}"
+    table.caption_justify = "left"
+    table.columns[1].justify = "right"
+    most = max((part.count for part in stats.histogram), default=1)
+    for part in stats.histogram:
+        bar = "█" * round(_BAR * part.count / most) or ("▏" if part.count else "")
+        table.add_row(f"{part.low:,}-{part.high - 1:,}", f"{part.count:,}", Text(bar, style="cyan"))
+    return table
+
+
+def _plan(plan: Plan) -> Table:
+    config = plan.config
+    modules = config["target_modules"]
+    enough = plan.memory_bytes <= plan.memory_available_bytes
+    table = _table("Plan", "", "")
+    for name, value in (
+        ("method", str(config["method"]).upper()),
+        ("model", plan.model),
+        ("adapter", f"rank {config['rank']}, scale {config['scale']:g}, {_modules(modules)}"),
+        ("steps", f"{plan.steps:,} of {plan.rows_per_step:,} rows, {plan.epochs:.3g} epochs"),
+        ("learning rate", f"{config['learning_rate']:g}, {config['lr_schedule']}"),
+        ("head, weights", f"{config['head']}, {config['weights']}"),
+        (
+            "memory",
+            Text(
+                f"about {size(plan.memory_bytes)}; {size(plan.memory_available_bytes)} free",
+                style="" if enough else "yellow",
+            ),
+        ),
+        ("runs folder", str(Path(plan.output))),
+    ):
+        table.add_row(name, value)
+    return table
+
+
+def _modules(modules: str | list[str]) -> str:
+    return "every linear of a block" if modules == "auto" else ", ".join(modules)
+
+
+def _problems(report: CheckReport) -> Table:
+    table = _table(f"Problems ({len(report.problems):,})", "file", "line", "what", "hint")
+    table.columns[1].justify = "right"
+    for problem in report.problems[:_PROBLEMS_SHOWN]:
+        line = str(problem.line) if problem.line else ""
+        cells = (Path(problem.file).name, line, problem.what, problem.hint)
+        table.add_row(*map(Text, cells))
+    return table

@@ -15,8 +15,13 @@ from typing import Any, BinaryIO
 from trainer_core.data.types import Problem, Source
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+# A string never runs over a line break, so a missing quote spoils one line at most.
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\[{\]}]')
 _CHUNK = 1 << 20
 _TRUSTED_TAIL = 64
+_LONGEST_INDENT = 256
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+UTF8_HINT = "save the file as UTF-8"
 _CUT_FILE = "the file ends in the middle of this row"
 
 
@@ -33,51 +38,53 @@ class JsonStream:
         self._name = name
         self._file = file
         self._array = array
-        self._decode = codecs.getincrementaldecoder("utf-8")("strict").decode
+        # A byte that is not UTF-8 becomes a lone surrogate, so that it spoils its own row only.
+        self._decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
         self._scan = json.JSONDecoder().raw_decode
         self._text = ""
         self._at = 0
         self._line = 1
         self._ended = False
-        self._broken_bytes: str | None = None
 
     def __iter__(self) -> Iterator[tuple[Source, Any] | Problem]:
         if self._array:
             self._skip_space()
             self._advance(self._at + 1)
-        expect_comma = False
         while True:
-            self._skip_space()
+            # Missing and surplus commas leave no doubt about the rows, so they are let pass.
+            self._skip_space(commas=self._array)
             if self._at >= len(self._text):
-                yield from self._end_of_file()
+                if self._array:
+                    hint = "the file may not have been saved or downloaded whole; end it with ]"
+                    yield self._problem("the array is not closed", hint)
                 return
-            here = self._text[self._at]
-            if self._array and here == "]":
+            if self._array and self._text[self._at] == "]":
                 self._advance(self._at + 1)
-                yield from self._after_array()
+                self._skip_space()
+                if self._at < len(self._text):
+                    what = "something follows the end of the array"
+                    yield self._problem(what, "keep one array in the file")
                 return
-            if here == ",":
-                if not self._array or not expect_comma:
-                    yield self._problem("a stray comma stands here", "remove it")
-                expect_comma = False
-                self._advance(self._at + 1)
-                continue
-            if self._array and expect_comma:
-                yield self._problem(
-                    "a comma is missing before this row", "separate rows with commas"
-                )
-            expect_comma = True
+            line = self._line
             item = self._element()
-            yield item
-            if isinstance(item, Problem) and not self._resync():
-                if item.what != _CUT_FILE:
-                    yield self._problem(
-                        "the rest of the file cannot be read", "mend the row above first"
-                    )
-                return
+            if isinstance(item, Problem):
+                yield item
+                if not self._resync():
+                    if item.what != _CUT_FILE:
+                        what = "the rest of the file cannot be read"
+                        yield self._problem(what, "mend the row above first")
+                    return
+            else:
+                yield self._checked(Source(self._name, line), *item)
 
-    def _element(self) -> tuple[Source, Any] | Problem:
-        """The element at the position, which moves past it only if it is sound."""
+    def _checked(self, source: Source, value: Any, text: str) -> tuple[Source, Any] | Problem:
+        wrong = _NOT_UTF8.search(text)
+        if wrong is None:
+            return source, value
+        return Problem(self._name, source.line, not_utf8(ord(wrong.group()) - 0xDC00), UTF8_HINT)
+
+    def _element(self) -> tuple[Any, str] | Problem:
+        """The element at the position and its text; the position moves past a sound one only."""
         source = Source(self._name, self._line)
         while True:
             try:
@@ -88,16 +95,17 @@ class JsonStream:
                 # A number or string may go on in the next chunk, so an error is final only well
                 # before the end.
                 position = getattr(error, "pos", self._at)
-                if self._cannot_be_cut(position, error) or not self._more(double=True):
-                    if self._ended and self._broken_bytes is None and _cut_short(self._text, error):
-                        hint = "it may not have been saved or downloaded whole"
-                        return Problem(self._name, source.line, _CUT_FILE, hint)
-                    return json_problem(source, self._text, error, self._at)
-                continue
+                if not self._cannot_be_cut(position, error) and self._more(double=True):
+                    continue
+                if self._ended and _cut_short(self._text, error):
+                    hint = "it may not have been saved or downloaded whole"
+                    return Problem(self._name, source.line, _CUT_FILE, hint)
+                return json_problem(source, self._text, error, self._at)
             if end == len(self._text) and self._more():
                 continue
+            text = self._text[self._at : end]
             self._advance(end)
-            return source, value
+            return value, text
 
     def _cannot_be_cut(self, position: int, error: ValueError) -> bool:
         unterminated = "Unterminated string" in str(error)
@@ -123,9 +131,6 @@ class JsonStream:
                 continue
             # A message inside the broken row may stand at the same indentation as the rows.
             if isinstance(value, dict) and not {"role", "from"} & value.keys():
-                self._text = (
-                    self._text[:start] + "," + self._text[start:] if self._array else self._text
-                )
                 self._advance(start)
                 return True
         return False
@@ -144,29 +149,15 @@ class JsonStream:
         start = self._space_end(start + 1)
         return start < len(self._text) and self._text[start] in "{]"
 
-    def _end_of_file(self) -> Iterator[Problem]:
-        if self._broken_bytes is not None:
-            yield self._problem(self._broken_bytes, "save the file as UTF-8")
-        elif self._array:
-            yield self._problem(
-                "the array is not closed",
-                "the file may not have been saved or downloaded whole; end it with ]",
-            )
-
-    def _after_array(self) -> Iterator[Problem]:
-        self._skip_space()
-        if self._at < len(self._text):
-            yield self._problem(
-                "something follows the end of the array", "keep one array in the file"
-            )
-
     def _problem(self, what: str, hint: str) -> Problem:
         return Problem(self._name, self._line, what, hint)
 
-    def _skip_space(self) -> None:
+    def _skip_space(self, *, commas: bool = False) -> None:
         while True:
             self._advance(self._space_end(self._at))
-            if self._at < len(self._text) or not self._more():
+            if commas and self._text[self._at : self._at + 1] == ",":
+                self._at += 1
+            elif self._at < len(self._text) or not self._more():
                 return
 
     def _space_end(self, at: int) -> int:
@@ -181,20 +172,18 @@ class JsonStream:
         """Read on, dropping what was consumed. False at the end of the file."""
         if self._ended:
             return False
-        size = max(_CHUNK, len(self._text) - self._at) if double else _CHUNK
-        raw = self._file.read(size)
+        raw = self._file.read(max(_CHUNK, len(self._text) - self._at) if double else _CHUNK)
         self._ended = not raw
-        try:
-            new = self._decode(raw, final=not raw)
-        except UnicodeDecodeError as error:
-            new = error.object[: error.start].decode("utf-8")
-            self._ended = True
-            self._broken_bytes = (
-                f"a byte (0x{error.object[error.start]:02x}) near here is not UTF-8"
-            )
-        self._text = self._text[self._at :] + new
-        self._at = 0
-        return bool(new) or not self._ended
+        # The start of the line in hand stays, because its indentation helps after a broken row.
+        kept = max(self._text.rfind("\n", 0, self._at) + 1, self._at - _LONGEST_INDENT)
+        self._text = self._text[kept:] + self._decode(raw, final=not raw)
+        self._at -= kept
+        return not self._ended or self._at < len(self._text)
+
+
+def not_utf8(byte: int, place: str = "a byte") -> str:
+    """What is wrong with a row that holds a byte which is not UTF-8."""
+    return f"{place} (0x{byte:02x}) is not UTF-8"
 
 
 def json_problem(source: Source, text: str, error: Exception, start: int = 0) -> Problem:
@@ -224,7 +213,7 @@ def json_problem(source: Source, text: str, error: Exception, start: int = 0) ->
     elif error.msg == "Extra data" and rest.startswith("{"):
         hint = "put each row on a line of its own"
     elif "Invalid control character" in error.msg:
-        hint = r"write a line break inside a text as \n and a tab as \t"
+        hint = r"close the text with a quote, or write a line break in it as \n and a tab as \t"
     elif "double quotes" in error.msg and rest.startswith("'"):
         hint = 'use double quotes (") around names and texts'
     elif "double quotes" in error.msg and rest.startswith("}"):
@@ -250,7 +239,7 @@ def _cut_short(text: str, error: Exception) -> bool:
 def _balanced_end(text: str, at: int) -> int | None:
     """Where the bracket that opens at `at` closes, strings left out of account, or None."""
     depth = 0
-    for match in re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL).finditer(text, at):
+    for match in _TOKEN.finditer(text, at):
         token = match.group()
         if token in "[{":
             depth += 1

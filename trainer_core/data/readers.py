@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from trainer_core.data.file_kind import BOM, refuse_foreign_file
-from trainer_core.data.json_stream import JsonStream, json_problem
+from trainer_core.data.json_stream import UTF8_HINT, JsonStream, json_problem, not_utf8
 from trainer_core.data.types import Problem, Source
 from trainer_core.errors import DataError
 
@@ -113,8 +113,8 @@ def _lines(name: str, file: BinaryIO) -> Iterator[Row | Problem]:
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            what = f"byte {error.start + 1} of the line (0x{raw[error.start]:02x}) is not UTF-8"
-            yield Problem(name, number, what, "save the file as UTF-8")
+            place = f"byte {error.start + 1} of the line"
+            yield Problem(name, number, not_utf8(raw[error.start], place), UTF8_HINT)
             continue
         try:
             value = json.loads(text)

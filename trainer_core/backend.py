@@ -78,6 +78,8 @@ def prepare() -> Preparation:
     """
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    # Else transformers tells everyone who lacks PyTorch that they lack it.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if sys.platform != "linux":
         return Preparation()
     notes = []

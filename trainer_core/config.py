@@ -352,7 +352,7 @@ def refused(config: RunConfig, name: str, why: str) -> ConfigError:
     """
     values = allowed(RunConfig.model_fields[name])
     what = f"{name} = {getattr(config, name)} cannot be used"
-    return ConfigError(what, why, f"{name} takes {values}", key=name)
+    return ConfigError(what, why, f"Allowed is {values}", key=name)
 
 
 def resolve(config: RunConfig) -> RunConfig:

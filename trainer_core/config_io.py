@@ -190,7 +190,8 @@ def _invalid(key: str, kind: str, message: str, value: Any) -> ConfigError:
 
 
 def _broken(key: str, value: Any, why: str) -> ConfigError:
-    hint = f"{key} takes {allowed(_FIELDS[key])}" if options()[key].only else "Leave it out"
+    meta = options()[key]
+    hint = f"Allowed is {allowed(_FIELDS[key])}" if meta.only else "Leave it out"
     return ConfigError(f"{key} = {shown(value)} cannot be used", why, hint, key=key)
 
 

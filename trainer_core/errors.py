@@ -1,7 +1,8 @@
 """What can go wrong, said so that a person can act on it.
 
-Every error that is the user's to mend carries three short texts: what happened, why, and what to try.
-Anything that is not a `TrainerError` is a fault of ours and goes to the log with its traceback.
+Every error that is the user's to mend carries three short texts: what happened, why, and what to
+try. Anything that is not a `TrainerError` is a fault of ours and goes to the log with its
+traceback.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ class TrainerError(Exception):
         self.try_this = try_this
 
     def __str__(self) -> str:
-        """One line: what, why and what to do."""
-        parts = [self.what.rstrip(".")]
-        if self.why:
-            parts[0] += f": {self.why.rstrip('.')}"
-        if self.try_this:
-            parts.append(self.try_this.rstrip("."))
-        return ". ".join(parts) + "."
+        """What, why and what to do: one line, or several if the reason is a list."""
+        what, why = self.what.rstrip("."), self.why.strip().rstrip(".")
+        hint = self.try_this.rstrip(".")
+        hint = f"{hint[0].upper()}{hint[1:]}." if hint else ""
+        if "\n" in why:
+            return f"{what}:\n  {why}\n{hint}".rstrip()
+        said = f"{what}: {why}." if why else f"{what}."
+        return f"{said} {hint}".rstrip()
 
 
 class ConfigError(TrainerError):
@@ -63,6 +65,10 @@ class OutOfMemoryError(TrainerError):
 
 
 class ExportError(TrainerError):
-    """An adapter could not be written, or the written one does not behave like the trained one."""
+    """An adapter could not be written to the folder that was asked for."""
 
     kind = "export"
+
+
+class VerifyError(ExportError):
+    """The written adapter does not behave like the trained one, which is a fault of ours."""

@@ -253,5 +253,5 @@ def test_an_engine_refusal_names_option_value_and_reason():
     assert error.key == "segment_size"
     assert str(error) == (
         "segment_size = 4 cannot be used: this model's layers cannot be split. "
-        "segment_size takes auto or a whole number."
+        "Allowed is auto or a whole number."
     )

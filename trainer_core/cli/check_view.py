@@ -12,7 +12,7 @@ from rich.text import Text
 
 from trainer_core.cli.check import CheckReport, Plan
 from trainer_core.cli.wording import size
-from trainer_core.data.stats import DataStats
+from trainer_core.data.stats import Bin, DataStats
 
 _PROBLEMS_SHOWN = 10
 _BAR = 28
@@ -24,6 +24,7 @@ def show_report(report: CheckReport, out: TextIO) -> None:
     if report.stats:
         console.print(_counts(report.stats))
         console.print(_lengths(report.stats))
+        console.print(_spread(report.stats))
     if report.plan:
         console.print(_plan(report.plan))
     for _, message, hint in report.warnings:
@@ -41,8 +42,9 @@ def _table(title: str, *columns: str) -> Table:
         title=title,
         title_justify="left",
         title_style="bold",
-        box=box.SIMPLE_HEAD,
+        box=box.SIMPLE_HEAD if columns[0] else None,
         show_header=bool(columns[0]),
+        padding=(0, 2, 0, 0),
         pad_edge=False,
     )
 
@@ -64,28 +66,31 @@ def _counts(stats: DataStats) -> Table:
 
 
 def _lengths(stats: DataStats) -> Table:
-    spread = ", ".join(f"{share:.0%} up to {n:,}" for share, n in stats.quantiles.items())
-    table = _table("Tokens in a sequence", "", "", "")
-    table.caption = f"mean {stats.mean_length:,.0f}; {spread}; longest {stats.longest:,}"
-    table.caption_justify = "left"
+    table = _table("\nTokens in a sequence", "", "", "")
     table.columns[1].justify = "right"
     most = max((part.count for part in stats.histogram), default=1)
     for part in stats.histogram:
         bar = "█" * round(_BAR * part.count / most) or ("▏" if part.count else "")
-        table.add_row(f"{part.low:,}-{part.high - 1:,}", f"{part.count:,}", Text(bar, style="cyan"))
+        table.add_row(_range(part), f"{part.count:,}", Text(bar, style="cyan"))
     return table
+
+
+def _spread(stats: DataStats) -> str:
+    shares = ", ".join(f"{share:.0%} up to {n:,}" for share, n in stats.quantiles.items())
+    return f"mean {stats.mean_length:,.0f}; {shares}; longest {stats.longest:,}"
 
 
 def _plan(plan: Plan) -> Table:
     config = plan.config
     modules = config["target_modules"]
+    rows = "1 row" if plan.rows_per_step == 1 else f"{plan.rows_per_step:,} rows"
     enough = plan.memory_bytes <= plan.memory_available_bytes
-    table = _table("Plan", "", "")
+    table = _table("\nPlan", "", "")
     for name, value in (
         ("method", str(config["method"]).upper()),
         ("model", plan.model),
         ("adapter", f"rank {config['rank']}, scale {config['scale']:g}, {_modules(modules)}"),
-        ("steps", f"{plan.steps:,} of {plan.rows_per_step:,} rows, {plan.epochs:.3g} epochs"),
+        ("steps", f"{plan.steps:,}, of {rows} each: {plan.epochs:.3g} epochs"),
         ("learning rate", f"{config['learning_rate']:g}, {config['lr_schedule']}"),
         ("head, weights", f"{config['head']}, {config['weights']}"),
         (
@@ -101,12 +106,17 @@ def _plan(plan: Plan) -> Table:
     return table
 
 
+def _range(part: Bin) -> str:
+    last = part.high - 1
+    return f"{part.low:,}" if last == part.low else f"{part.low:,} to {last:,}"
+
+
 def _modules(modules: str | list[str]) -> str:
     return "every linear of a block" if modules == "auto" else ", ".join(modules)
 
 
 def _problems(report: CheckReport) -> Table:
-    table = _table(f"Problems ({len(report.problems):,})", "file", "line", "what", "hint")
+    table = _table(f"\nProblems ({len(report.problems):,})", "file", "line", "what", "hint")
     table.columns[1].justify = "right"
     for problem in report.problems[:_PROBLEMS_SHOWN]:
         line = str(problem.line) if problem.line else ""

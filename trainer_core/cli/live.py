@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -54,7 +55,7 @@ class LiveDisplay:
         state = self._state
         parts: list[RenderableType] = [self._head()]
         if state.series:
-            parts.append(self._metrics())
+            parts += [Text(""), self._metrics(), Text("")]
             parts.append(self._speed())
         if state.data:
             parts.append(Text(data_line(state.data), style="dim"))
@@ -63,7 +64,7 @@ class LiveDisplay:
             hidden = len(state.warnings) - len(shown)
             parts.append(Text(f"{hidden} earlier warnings are in the run's events", style="yellow"))
         parts += [Text(f"! {warning_text(warning)}", style="yellow") for warning in shown]
-        title = f"{state.method.upper()} on {state.model}" if state.method else "Burnish"
+        title = f"{state.method.upper()} on {Path(state.model).name}" if state.method else "Burnish"
         return Panel(
             Group(*parts),
             title=Text(title, style="bold"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from platformdirs import user_log_path
 
-from trainer_core.errors import ExportError, TrainerError
+from trainer_core.errors import TrainerError, VerifyError
 
 
 class Exit(IntEnum):
@@ -33,7 +33,7 @@ def guarded(command: Callable[[], int]) -> int:
     """
     try:
         return command()
-    except ExportError as error:
+    except VerifyError as error:
         _say(str(error))
         return Exit.OUR_FAULT
     except TrainerError as error:

@@ -6,7 +6,9 @@ import shlex
 from typing import TextIO
 
 from trainer_core.cli.run_state import METRICS, RunState
+from trainer_core.cli.streams import Lines
 from trainer_core.cli.wording import duration, metric, size
+from trainer_core.control import Control
 from trainer_core.events import (
     Data,
     Event,
@@ -23,16 +25,18 @@ from trainer_core.events import (
 class PlainDisplay:
     """Listener that writes a line for each event worth one."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, control: Control) -> None:
+        self._lines = Lines(stream, control)
         self._state = RunState()
+        self._last = ""
 
     def __call__(self, event: Event) -> None:
         """Write the event's line."""
         self._state.take(event)
         text = self._line(event)
-        if text:
-            print(text, file=self._stream, flush=True)
+        if text and text != self._last:
+            self._lines.write(text)
+            self._last = text
 
     def _line(self, event: Event) -> str:
         match event:

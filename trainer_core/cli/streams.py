@@ -37,8 +37,8 @@ def claimed_stdout() -> Iterator[TextIO]:
         os.close(kept)
 
 
-class EventStream:
-    """Writes events as JSON lines and notes whether the run has said that it failed.
+class Lines:
+    """Writes lines to a reader, for whom the run goes on only as long as they read.
 
     A reader that goes away is taken as a wish to stop: whoever watched the run is gone.
     """
@@ -46,19 +46,30 @@ class EventStream:
     def __init__(self, stream: TextIO, control: Control) -> None:
         self._stream: TextIO | None = stream
         self._control = control
-        self.failed = False
 
-    def __call__(self, event: Event) -> None:
-        """Write one event at once."""
-        self.failed = self.failed or isinstance(event, Failed)
+    def write(self, line: str) -> None:
+        """Write a line at once."""
         if self._stream is None:
             return
         try:
-            self._stream.write(to_json_line(event) + "\n")
+            self._stream.write(line + "\n")
             self._stream.flush()
         except BrokenPipeError:
             self._stream = None
             self._control.stop()
+
+
+class EventStream:
+    """Listener that writes events as JSON lines. `failed` tells whether one said that it failed."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self.failed = False
+
+    def __call__(self, event: Event) -> None:
+        """Write one event."""
+        self.failed = self.failed or isinstance(event, Failed)
+        self._lines.write(to_json_line(event))
 
 
 @contextmanager
@@ -71,7 +82,7 @@ def event_stream(where: str | None, out: TextIO, control: Control) -> Iterator[E
     if where is None:
         yield None
     elif where == "-":
-        yield EventStream(out, control)
+        yield EventStream(Lines(out, control))
     else:
         try:
             file = Path(where).expanduser().open("w", encoding="utf-8")
@@ -79,4 +90,4 @@ def event_stream(where: str | None, out: TextIO, control: Control) -> Iterator[E
             why = error.strerror or type(error).__name__
             raise TrainerError(f"cannot write the events to {where}", why) from None
         with file:
-            yield EventStream(file, control)
+            yield EventStream(Lines(file, control))

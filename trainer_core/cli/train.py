@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, out: TextIO) -> int:
         listeners: list[Listener] = [events] if events else []
         try:
             config = load_config(args.config, args.set)
-            display = _display(out, taken=args.events == "-")
+            display = _display(out, control, taken=args.events == "-")
             if isinstance(display, LiveDisplay):
                 stack.enter_context(display)
             if display:
@@ -66,8 +66,8 @@ def run(args: argparse.Namespace, out: TextIO) -> int:
     return Exit.STOPPED if finished.reason == "stopped" else Exit.DONE
 
 
-def _display(out: TextIO, *, taken: bool) -> LiveDisplay | PlainDisplay | None:
+def _display(out: TextIO, control: Control, *, taken: bool) -> LiveDisplay | PlainDisplay | None:
     """A live display on a terminal, else plain lines; None if events take standard output."""
     if not taken:
-        return LiveDisplay(out) if out.isatty() else PlainDisplay(out)
+        return LiveDisplay(out) if out.isatty() else PlainDisplay(out, control)
     return LiveDisplay(sys.stderr) if sys.stderr.isatty() else None

@@ -15,7 +15,7 @@ import mlx.nn as nn
 from trainer_core import backend, memory
 from trainer_core.config import RunConfig
 from trainer_core.data.tokenizer import load_tokenizer
-from trainer_core.errors import ExportError
+from trainer_core.errors import ExportError, VerifyError
 from trainer_core.events import Event, Stage
 from trainer_core.export.report import ExportReport
 from trainer_core.export.source import ExportSource, find_source
@@ -47,7 +47,8 @@ def export_adapter(
         emit: told of progress.
 
     Raises:
-        ExportError: the folder cannot be used, or the written adapter does not give the trained logits.
+        ExportError: the folder cannot be used.
+        VerifyError: the written adapter does not give the trained logits.
         ModelError: the base model cannot be loaded.
     """
     backend.prepare()
@@ -125,7 +126,7 @@ def _exported_logits(
     try:
         return _logits(load_adapters(network, str(out)), ids)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ExportError(
+        raise VerifyError(
             f"mlx-lm does not load the adapter in {out}", str(error), "please report this with the log"
         ) from error
 
@@ -146,7 +147,7 @@ def _compare(out: Path, source: ExportSource, trained: Logits, exported: Logits)
     share = mx.concatenate(same).astype(mx.float32).mean().item()
     # Written so that NaN fails.
     if not difference <= _MOST_DIFFERENCE * max(scale, 1.0):
-        raise ExportError(
+        raise VerifyError(
             f"the adapter in {out} does not behave like the trained one",
             f"a logit differs by {difference:.3g}, where the largest is {scale:.3g}",
             "do not use it; please report this with the log",

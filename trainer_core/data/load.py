@@ -53,11 +53,10 @@ class BadRowsError(DataError):
     """Some rows cannot be used and bad_rows is error, or none can. `problems` holds them all."""
 
     def __init__(self, what: str, problems: Sequence[Problem], try_this: str) -> None:
-        shown = "\n".join(f"  {describe(problem)}" for problem in problems[:SHOWN])
-        more = len(problems) - SHOWN
-        super().__init__(
-            what, "\n" + shown + (f"\n  and {more} more" if more > 0 else "") + "\n", try_this
-        )
+        lines = [describe(problem) for problem in problems[:SHOWN]]
+        if len(problems) > SHOWN:
+            lines.append(f"and {len(problems) - SHOWN:,} more")
+        super().__init__(what, "\n  ".join(lines), try_this)
         self.problems = list(problems)
 
 

@@ -18,8 +18,9 @@ from trainer_core.data.template import ChatTemplate, Note, TemplateRefusal
 from trainer_core.data.turns import parse_tools, parse_turns
 from trainer_core.errors import DataError, ModelError
 
-# Text that ends in a token which no tokenizer merges with what follows; tried in this order.
-_ANCHORS = ("", "\n", "a\n", ".", "<0x0A>")
+# Texts to encode before a continuation, tried in this order. Tokenizers in the manner of
+# SentencePiece put a space before a text; a control character takes it, and nothing merges with it.
+_ANCHORS = ("", "\x02", "\n", ".")
 _PROBES = ("hello", " hello", "\nhello", "\n\nhello", "42", "Ünï", "{", '"a')
 
 MessageList = Sequence[Mapping[str, Any]] | Sequence[Turn]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from app.viewmodels.applicability import usable_choices, why_idle
 from app.viewmodels.config_problems import find_problems
 from app.viewmodels.edit_history import EditHistory
 from app.viewmodels.field_spec import FieldSpec, Kind, field_specs
-from app.viewmodels.field_text import read_text
+from app.viewmodels.field_text import as_value, read_text
 from app.viewmodels.hub_models import cached_models
 from app.viewmodels.number_text import neighbour, read_float
 from app.viewmodels.section_summary import section_summary
@@ -36,13 +37,17 @@ class _Form:
     length_by: LengthBy = "iters"
     alpha_text: str | None = None
 
+    @property
+    def other_length(self) -> LengthBy:
+        """The unit that the length is not given in."""
+        return "epochs" if self.length_by == "iters" else "iters"
+
     @cached_property
     def reasons(self) -> dict[str, str]:
         """Option -> why it has no effect."""
         found = {key: why for key in SPECS if (why := why_idle(key, self.values))}
-        other = "epochs" if self.length_by == "iters" else "iters"
-        name = "steps" if self.length_by == "iters" else "epochs"
-        return found | {other: f"The length of the run is given in {name}"}
+        unit = SPECS[self.length_by].label.lower()
+        return found | {self.other_length: f"The length of the run is given in {unit}"}
 
     @cached_property
     def submitted(self) -> dict[str, Any]:
@@ -52,6 +57,16 @@ class _Form:
             for key, value in self.values.items()
             if key not in self.reasons and value != _default(key)
         }
+
+    def having(self, key: str, value: Any) -> _Form:
+        """The form with another value of one option."""
+        if key in SPECS:
+            value = as_value(SPECS[key], value)
+        length_by = self.length_by
+        if key in ("iters", "epochs") and value is not None:
+            length_by = key
+        alpha_text = None if key in ("rank", "scale") else self.alpha_text
+        return _Form({**self.values, key: value}, length_by, alpha_text)
 
     @cached_property
     def problems(self) -> dict[str, str]:
@@ -84,8 +99,11 @@ class ConfigViewModel(QObject):
 
     @property
     def values(self) -> dict[str, Any]:
-        """Option -> value as it stands in the form; text that could not be read stands as typed."""
-        return dict(self._form.values)
+        """Option -> value as it stands in the form; text that could not be read stands as typed.
+
+        Of steps and epochs, the one that is not used is None.
+        """
+        return {**self._form.values, self._form.other_length: None}
 
     @property
     def problems(self) -> dict[str, str]:
@@ -110,15 +128,11 @@ class ConfigViewModel(QObject):
         return None if self._form.problems else RunConfig(**self._form.submitted)
 
     def set_value(self, key: str, value: Any) -> None:
-        """Take a value, or text for it. Text that cannot be read is kept and becomes a problem."""
-        if isinstance(value, str) and key in SPECS:
-            try:
-                value = read_text(SPECS[key], value)
-            except ValueError:
-                value = value.strip()
-        alpha_text = None if key in ("rank", "scale") else self._form.alpha_text
-        values = {**self._form.values, key: value}
-        self._edit(replace(self._form, values=values, alpha_text=alpha_text), tag=key)
+        """Take a value, or text for it. Text that cannot be read is kept and becomes a problem.
+
+        A number of steps or epochs makes that the unit of the run's length.
+        """
+        self._edit(self._form.having(key, value), tag=key)
 
     def step(self, key: str, steps: int) -> None:
         """Move a number a little, as arrow keys do; an empty field starts from its placeholder."""
@@ -139,6 +153,15 @@ class ConfigViewModel(QObject):
         values = {key: getattr(config, key) for key in RunConfig.model_fields}
         length_by: LengthBy = "epochs" if config.epochs is not None else "iters"
         self._edit(_Form(values, length_by), tag="")
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Show the form as it was left at another time: what `values` gave, also after JSON."""
+        form = self._form
+        for key, value in values.items():
+            if key in RunConfig.model_fields:
+                form = form.having(key, value)
+        self._history = EditHistory()
+        self._show(form)
 
     def differs(self, key: str) -> bool:
         """Whether an option can be reset to something else."""
@@ -175,6 +198,10 @@ class ConfigViewModel(QObject):
     def tool_tip(self, key: str) -> str:
         """Help on an option, and why it has no effect if it has none."""
         return field_help.tool_tip(SPECS[key], self.why_idle(key))
+
+    def spoken_help(self, key: str) -> str:
+        """The same as plain text, for a screen reader."""
+        return field_help.spoken(SPECS[key], self.why_idle(key))
 
     def summary(self, group: str) -> str:
         """What the folded section of a group says."""

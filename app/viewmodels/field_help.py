@@ -55,6 +55,13 @@ def tool_tip(spec: FieldSpec, idle: str | None) -> str:
     return "".join(f"<p>{part}</p>" for part in parts)
 
 
+def spoken(spec: FieldSpec, idle: str | None) -> str:
+    """Plain text for a screen reader: why the field has no effect, if so, and its help."""
+    return " ".join(
+        part for part in (f"{idle}." if idle else "", spec.option.help) if part
+    ).replace("`", "")
+
+
 def placeholder(spec: FieldSpec, values: Mapping[str, Any]) -> str:
     """What an empty field stands for."""
     if spec.key == "learning_rate":

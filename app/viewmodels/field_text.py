@@ -34,6 +34,18 @@ def read_text(spec: FieldSpec, text: str) -> Any:
     return text
 
 
+def as_value(spec: FieldSpec, given: Any) -> Any:
+    """`given` as a value of the field; text that cannot be read stays text."""
+    if spec.kind is Kind.REALS and isinstance(given, list):
+        return tuple(given)
+    if not isinstance(given, str):
+        return given
+    try:
+        return read_text(spec, given)
+    except ValueError:
+        return given.strip()
+
+
 def show_value(value: Any) -> str:
     """The text of a value in a form; unreadable text that was kept comes back as it was typed."""
     if value is None:

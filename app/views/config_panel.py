@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import (
     QFrame,
@@ -26,7 +26,7 @@ _MARGIN = 16
 
 
 class ConfigPanel(QFrame):
-    """Method on top, one section for each group below, and a line that says whether a run can start."""
+    """Method on top, a section for each group, and a line that says whether a run can start."""
 
     def __init__(self, vm: ConfigViewModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -68,8 +68,8 @@ class ConfigPanel(QFrame):
         self.method.setToolTip(vm.tool_tip("method"))
         self._note.setText(vm.method_note)
         ready = vm.first_problem is None
-        self._status.setText(vm.status)
-        set_role(self._status, "small" if vm.locked else "success" if ready else "error")
+        self.status.setText(vm.status)
+        set_role(self.status, "small" if vm.locked else "success" if ready else "error")
         self.show_problem.setVisible(not ready and not vm.locked)
         self.undo_action.setEnabled(vm.can_undo)
         self.redo_action.setEnabled(vm.can_redo)
@@ -79,12 +79,11 @@ class ConfigPanel(QFrame):
         self.search.clear()
         if key == "method":
             self.method.setFocus()
-        for section in self.sections:
-            field = section.reveal(key)
-            if field is not None:
-                self.layout().activate()
-                self._scroll.ensureWidgetVisible(field, 0, 48)
-                field.take_focus(key)
+        field = next((field for s in self.sections if (field := s.reveal(key))), None)
+        if field is not None:
+            field.take_focus(key)
+            # What was just opened has its place only after the layout has run.
+            QTimer.singleShot(0, field, lambda: self._scroll.ensureWidgetVisible(field, 0, 48))
 
     def _make_top(self) -> QWidget:
         self._note = QLabel()
@@ -123,9 +122,9 @@ class ConfigPanel(QFrame):
         return self._scroll
 
     def _make_bottom(self) -> QWidget:
-        self._status = QLabel()
-        self._status.setWordWrap(True)
-        self._status.setAccessibleName("Whether a run can start")
+        self.status = QLabel()
+        self.status.setWordWrap(True)
+        self.status.setAccessibleName("Whether a run can start")
         self.show_problem = QPushButton("Show")
         self.show_problem.setAutoDefault(False)
         set_role(self.show_problem, "link")
@@ -133,7 +132,7 @@ class ConfigPanel(QFrame):
         bottom = QWidget()
         row = QHBoxLayout(bottom)
         row.setContentsMargins(_MARGIN, 8, _MARGIN, 8)
-        row.addWidget(self._status, 1)
+        row.addWidget(self.status, 1)
         row.addWidget(self.show_problem, 0, Qt.AlignmentFlag.AlignTop)
         return bottom
 

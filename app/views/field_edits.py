@@ -1,10 +1,11 @@
-"""Line edits of the form: numbers that the arrow keys step, and paths that are dropped in and elided."""
+"""Line edits of the form: numbers that arrow keys step, paths that are dropped in and elided."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeyEvent, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyleOptionFrame, QWidget
+from typing_extensions import override
 
 _UNIT_GAP = 9
 
@@ -28,9 +29,9 @@ class NumberEdit(QLineEdit):
             self._unit = unit
             room = self.fontMetrics().horizontalAdvance(unit) + _UNIT_GAP if unit else 0
             self.setTextMargins(0, 0, room, 0)
-            self.setAccessibleDescription(unit)
             self.update()
 
+    @override
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         if self._unit:
@@ -41,6 +42,7 @@ class NumberEdit(QLineEdit):
                 area, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, self._unit
             )
 
+    @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
         sign = {Qt.Key.Key_Up: 1, Qt.Key.Key_Down: -1}.get(Qt.Key(event.key()))
         if sign is None or self.isReadOnly():
@@ -70,12 +72,14 @@ class PathEdit(QLineEdit):
         width = self._text_area().width()
         return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideMiddle, width)
 
+    @override
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls() and event.mimeData().urls()[0].isLocalFile():
             event.acceptProposedAction()
         else:
             super().dragEnterEvent(event)
 
+    @override
     def dropEvent(self, event: QDropEvent) -> None:
         if event.mimeData().hasUrls():
             event.acceptProposedAction()
@@ -83,6 +87,7 @@ class PathEdit(QLineEdit):
         else:
             super().dropEvent(event)
 
+    @override
     def paintEvent(self, event: QPaintEvent) -> None:
         shown = self.shown_text()
         if shown == self.text():

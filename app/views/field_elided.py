@@ -5,14 +5,17 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel
+from typing_extensions import override
 
 
 class ElidedLabel(QLabel):
     """One line of plain text, cut at its end."""
 
+    @override
     def minimumSizeHint(self) -> QSize:
         return QSize(0, super().minimumSizeHint().height())
 
+    @override
     def paintEvent(self, event: QPaintEvent) -> None:
         shown = self.fontMetrics().elidedText(
             self.text(), Qt.TextElideMode.ElideRight, self.width()

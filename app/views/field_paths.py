@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QWidget
+from typing_extensions import override
 
 from app.viewmodels.path_fields import SAMPLE, PathField
 from app.views.field_edits import PathEdit
@@ -32,6 +34,7 @@ class PathControl(TextControl):
         self.button.clicked.connect(self._browse)
         self.row.addWidget(self.button)
 
+    @override
     def set_surroundings(self, placeholder: str, unit: str) -> None:
         self.edit.setPlaceholderText(placeholder)
 
@@ -50,6 +53,11 @@ class PathControl(TextControl):
         for path in known[:20]:
             menu.addAction(path, lambda path=path: self._pick(path))
         return menu
+
+    @override
+    def _show(self, value: Any, text: str) -> None:
+        super()._show(value, text)
+        self.edit.setToolTip("" if text == SAMPLE else text)
 
     def _browse(self) -> None:
         menu = self.menu()

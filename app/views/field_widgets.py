@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLineEdit, QWidget
+from typing_extensions import override
 
 from app.views.field_edits import NumberEdit
 from app.views.segmented import SegmentedControl
@@ -35,7 +36,7 @@ class FieldControl(QWidget):
         self._busy = False
 
     def show_text(self, value: Any, text: str) -> None:
-        """Show a value, given also as text. Does nothing while the user's own edit is on its way."""
+        """Show a value, given also as text; not while the user's own edit is on its way."""
         if not self._busy:
             self._show(value, text)
 
@@ -75,15 +76,19 @@ class TextControl(FieldControl):
         self.row.addWidget(self.edit, 1)
         self.setFocusProxy(self.edit)
 
+    @override
     def set_surroundings(self, placeholder: str, unit: str) -> None:
         self.edit.setPlaceholderText(placeholder)
 
+    @override
     def set_invalid(self, invalid: bool) -> None:
         set_state(self.edit, "invalid", invalid)
 
+    @override
     def is_being_typed(self) -> bool:
         return self.edit.hasFocus() and self.edit.isModified()
 
+    @override
     def _show(self, value: Any, text: str) -> None:
         if self.edit.text() != text:
             self.edit.setText(text)
@@ -97,6 +102,7 @@ class NumberControl(TextControl):
         super().__init__(name, self._number, parent)
         self._number.stepped.connect(self.stepped)
 
+    @override
     def set_surroundings(self, placeholder: str, unit: str) -> None:
         super().set_surroundings(placeholder, unit)
         self._number.set_unit(unit)
@@ -114,9 +120,11 @@ class SegmentsControl(FieldControl):
         self.row.addWidget(self.segments, 1)
         self.setFocusProxy(self.segments)
 
+    @override
     def set_usable(self, choices: tuple[Any, ...]) -> None:
         self.segments.set_usable(choices)
 
+    @override
     def _show(self, value: Any, text: str) -> None:
         self.segments.set_value(value)
 
@@ -136,12 +144,14 @@ class ListControl(FieldControl):
         self.setFocusProxy(self.box)
         self.set_usable(tuple(choices))
 
+    @override
     def set_usable(self, choices: tuple[Any, ...]) -> None:
         if [self.box.itemData(i) for i in range(self.box.count())] != list(choices):
             self.box.clear()
             for value in choices:
                 self.box.addItem(self._labels[value], value)
 
+    @override
     def _show(self, value: Any, text: str) -> None:
         self.box.setCurrentIndex(self.box.findData(value))
 
@@ -156,6 +166,7 @@ class FlagControl(FieldControl):
         self.row.addWidget(self.box, 1)
         self.setFocusProxy(self.box)
 
+    @override
     def _show(self, value: Any, text: str) -> None:
         self.box.setChecked(bool(value))
 
@@ -171,7 +182,7 @@ class StopsControl(FieldControl):
         first: str,
         parent: QWidget | None = None,
     ) -> None:
-        """`other` labels the choice of a number, None if there is none; `first` is the number it starts at."""
+        """`other` labels the choice of a number, if there is one; `first` is what it starts at."""
         super().__init__(parent)
         self._stops, self._number = dict(stops), first
         self.segments = SegmentedControl(name, self._stops | ({None: other} if other else {}))
@@ -185,18 +196,22 @@ class StopsControl(FieldControl):
         self.row.addWidget(self.number)
         self.setFocusProxy(self.segments)
 
+    @override
     def set_surroundings(self, placeholder: str, unit: str) -> None:
         self.number.set_surroundings("", unit)
 
+    @override
     def set_invalid(self, invalid: bool) -> None:
         self.number.set_invalid(invalid)
 
+    @override
     def is_being_typed(self) -> bool:
         return self.number.is_being_typed()
 
     def _choose(self, stop: Any) -> None:
         self.edited.emit(self._number if stop is None else stop)
 
+    @override
     def _show(self, value: Any, text: str) -> None:
         at_stop = value in self._stops
         self.segments.set_value(value if at_stop else None)
@@ -213,6 +228,7 @@ class CalmComboBox(QComboBox):
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
+    @override
     def wheelEvent(self, event: QWheelEvent) -> None:
         if self.hasFocus():
             super().wheelEvent(event)

@@ -1,9 +1,10 @@
-"""Fields of the form: a frame tied to the view-model, for one option or for options that go together."""
+"""Fields of the form: frames tied to the view-model, for one option or some that go together."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from typing_extensions import override
 
 from app.viewmodels.config_vm import SPECS, ConfigViewModel, LengthBy
 from app.viewmodels.field_spec import FieldSpec, Kind, choice_label
@@ -57,7 +58,7 @@ class FormField(FieldFrame):
         self.control.set_surroundings(vm.placeholder(key), vm.unit(key))
         self.control.show_text(value, show_value(value))
         self.show_usable(not vm.locked and vm.why_idle(key) is None, vm.differs(key))
-        self.show_help(vm.tool_tip(key))
+        self.show_help(vm.tool_tip(key), vm.spoken_help(key))
         if self.control.is_being_typed() and key in vm.problems:
             self._pause.start()  # 1e- is on its way to 1e-5: no need to cry out yet
         else:
@@ -89,7 +90,7 @@ class AlphaField(FieldFrame):
         vm = self._vm
         self.control.show_text(vm.alpha, show_value(vm.alpha))
         self.show_usable(not vm.locked and vm.why_idle("scale") is None, resettable=False)
-        self.show_help(vm.tool_tip("scale"))
+        self.show_help(vm.tool_tip("scale"), vm.spoken_help("scale"))
         self.control.set_invalid(isinstance(vm.alpha, str))
 
 
@@ -136,6 +137,7 @@ class _RowField(FormField):
         self.problem = ""
         super().__init__(vm, key, parent)
 
+    @override
     def show_error(self, text: str) -> None:
         self.problem = f"{SPECS[self.key].label} {text}" if text else ""
         self.control.set_invalid(bool(text))
@@ -167,7 +169,7 @@ class LengthField(FieldFrame):
         self._control.set_surroundings(vm.placeholder(key), "")
         self._control.show_text(vm.values[key], show_value(vm.values[key]))
         self.show_usable(not vm.locked, key == "epochs" or vm.differs("iters"))
-        self.show_help(vm.tool_tip(key))
+        self.show_help(vm.tool_tip(key), vm.spoken_help(key))
         self.show_error(vm.problems.get(key, ""))
 
     def take_focus(self, key: str) -> None:

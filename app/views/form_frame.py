@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QEnterEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolTip, QVBoxLayout, QWidget
+from typing_extensions import override
 
 from app.views.field_widgets import FieldControl
 from app.views.form_glyphs import GlyphButton
@@ -68,10 +69,10 @@ class FieldFrame(QWidget):
         column.addStretch(1)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
-    def show_help(self, text: str) -> None:
-        """The tool tip of everything in the frame."""
+    def show_help(self, text: str, spoken: str) -> None:
+        """The tool tip of everything in the frame, and its plain form for a screen reader."""
         self.setToolTip(text)
-        self.control.setAccessibleDescription(text)
+        (self.control.focusProxy() or self.control).setAccessibleDescription(spoken)
 
     def show_error(self, text: str) -> None:
         """What is wrong, or an empty string."""
@@ -84,12 +85,14 @@ class FieldFrame(QWidget):
         self.label.setEnabled(usable)
         self.reset.setVisible(usable and resettable)
 
+    @override
     def enterEvent(self, event: QEnterEvent) -> None:
         super().enterEvent(event)
         self.help.show()
 
-    def leaveEvent(self, event: object) -> None:
-        super().leaveEvent(event)  # type: ignore[arg-type]
+    @override
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
         self.help.hide()
 
     def _show_help(self) -> None:

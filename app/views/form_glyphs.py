@@ -7,6 +7,7 @@ from typing import Literal
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent, QPalette, QPen, QPolygonF
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
+from typing_extensions import override
 
 Glyph = Literal["right", "down", "reset", "help", "clear", "search"]
 
@@ -33,13 +34,16 @@ class GlyphButton(QAbstractButton):
         self._glyph = glyph
         self.update()
 
+    @override
     def sizeHint(self) -> QSize:
         return QSize(16, 16)
 
+    @override
     def enterEvent(self, event: QEnterEvent) -> None:
         super().enterEvent(event)
         self.update()
 
+    @override
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -1,4 +1,4 @@
-"""One group of the form: a header that folds it, its fields in two columns, the advanced ones apart."""
+"""One group of the form: a header that folds it, fields in two columns, advanced ones apart."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import pairwise
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from typing_extensions import override
 
 from app.viewmodels.config_vm import SPECS, ConfigViewModel
 from app.views.field_elided import ElidedLabel
@@ -88,6 +89,7 @@ class FoldHeader(QFrame):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.chevron.toggled.connect(self._on_chevron_toggled)
 
+    @override
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if self.rect().contains(event.position().toPoint()):
             self.chevron.toggle()
@@ -138,7 +140,7 @@ class FormSection(QWidget):
         self._arrange()
 
     def reveal(self, key: str) -> QWidget | None:
-        """Open what hides an option's field and hand the field over; None if it is not in this group."""
+        """Open what hides an option's field, and return the field if it is in this group."""
         field = self.simple.field_of(key)
         if field is None and (field := self.advanced.field_of(key)):
             self.more.chevron.setChecked(True)
@@ -171,7 +173,7 @@ class FormSection(QWidget):
 
 
 def _packed(cells: list[_Cell]) -> list[_Cell]:
-    """The cells in an order that leaves no hole before a wide one if a later narrow one can fill it."""
+    """The cells in an order in which later narrow ones fill the holes before wide ones."""
     left, packed, column = list(cells), [], 0
     while left:
         narrow = next((cell for cell in left if not cell[2]), None)

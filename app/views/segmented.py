@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QPushButton, QSizePolicy, QWidget
+from typing_extensions import override
 
 from app.views.theme import set_role
 
@@ -40,6 +41,10 @@ class SegmentedControl(QFrame):
             self._group.addButton(button)
             self._buttons[value] = button
             row.addWidget(button)
+
+    def button(self, value: Any) -> QPushButton | None:
+        """The button of a choice."""
+        return self._buttons.get(value)
 
     def value(self) -> Any:
         """The choice that is on, or None."""
@@ -79,6 +84,7 @@ class _Segment(QPushButton):
         self.setMinimumWidth(0)
         set_role(self, "segment")
 
+    @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
         steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
         if steps is None:

@@ -50,12 +50,13 @@ def generate(
         ModelError: the model or adapter cannot be loaded.
     """
     backend.prepare()
+    device = backend.start_device()
     folder = resolve_model(model)
     config = RunConfig(model=model, data="sample", prompt_format="raw" if raw else "chat")
     tokenizer = load_tokenizer(folder, config)
     needs = memory.estimate(folder, config.model_copy(update={"max_seq_length": 512}))
     weights = backend.resolve_weights(
-        "auto", needs, backend.device().kind, memory.available_bytes()
+        "auto", needs, device.kind, memory.available_bytes()
     ).weights
     if adapter is None:
         network = load_model(folder, weights).model

@@ -40,6 +40,7 @@ def train(config: RunConfig, emit: Tell, control: Control | None = None) -> Fini
     control = control or Control()
     try:
         preparation = backend.prepare()
+        device = backend.start_device()
         folder = resolve_model(config.model, emit)
         raw = read_rows(config)
         plan = make_plan(config, folder, _longest(raw))
@@ -54,7 +55,7 @@ def train(config: RunConfig, emit: Tell, control: Control | None = None) -> Fini
             emit(event)
 
         try:
-            warnings = [*preparation.warnings(backend.device()), *plan.warnings]
+            warnings = [*preparation.warnings(device), *plan.warnings]
             return _train(plan, warnings, folder, raw, run, tell, control)
         except Exception as error:
             fault = _out_of_memory(error) or error

@@ -52,6 +52,7 @@ def export_adapter(
         ModelError: the base model cannot be loaded.
     """
     backend.prepare()
+    backend.start_device()
     tell = emit or (lambda event: None)
     source = find_source(run_or_adapter)
     out = out.expanduser().absolute()

@@ -50,9 +50,7 @@ class DocumentsViewModel(QObject):
         self.open_sample()
         left = self._settings.last_values
         if left:
-            for key, value in left.items():
-                if key in self._form.values:
-                    self._form.set_value(key, value)
+            self._form.restore(left)
             self._name(
                 Path(self._settings.last_file).stem if self._settings.last_file else SAMPLE_NAME
             )

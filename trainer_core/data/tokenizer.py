@@ -267,7 +267,11 @@ def _stop_ids(folder: Path, size: int) -> list[int]:
             raise ModelError(
                 f"{folder / name} cannot be read", str(error), "download the model again"
             ) from error
-        for part in (values, values.get("text_config") or {}):
+        if not isinstance(values, dict):
+            raise ModelError(f"{folder / name} holds no object", "", "download the model again")
+        for part in (values, values.get("text_config")):
+            if not isinstance(part, dict):
+                continue
             named = part.get("eos_token_id")
             found += [
                 i for i in (named if isinstance(named, list) else [named]) if isinstance(i, int)

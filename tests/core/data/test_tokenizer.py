@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trainer_core.config import RunConfig
+from trainer_core.data.load import read_rows, tokenise
+from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
+from trainer_core.data.types import Sequence
+from trainer_core.errors import DataError, ModelError
+
+Make = Callable[..., ChatTokenizer]
+Configure = Callable[..., RunConfig]
+
+USER = [{"role": "user", "content": "hi"}]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, golden: Path) -> Path:
+    """A model folder without weights."""
+    made = tmp_path / "model"
+    made.mkdir()
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "config.json"):
+        shutil.copyfile(golden / "llama" / name, made / name)
+    return made
+
+
+def test_golden_folder(folder: Path, configure: Configure) -> None:
+    tokenizer = load_tokenizer(folder, configure())
+    assert len(tokenizer) == 259
+    assert (tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id) == (None, 258, 256)
+    assert tokenizer.stop_ids == {258}
+    assert tokenizer.end_of_turn_id == 258
+    assert (
+        tokenizer.render_prompt(USER) == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
+    )
+    assert tokenizer.decode(tokenizer.prompt_ids(USER)) == tokenizer.render_prompt(USER)
+
+
+def test_stop_tokens_of_the_generation_config(folder: Path, configure: Configure) -> None:
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [7, 258, 999]}))
+    assert load_tokenizer(folder, configure()).stop_ids == {7, 258}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("tokenizer.json", "{", "cannot be loaded"),
+        ("tokenizer.json", None, "cannot be loaded"),
+        ("tokenizer_config.json", "[", "cannot be loaded"),
+        ("generation_config.json", "{", "generation_config.json cannot be read"),
+        ("generation_config.json", "[]", "generation_config.json holds no object"),
+        ("chat_template.jinja", "{% if", "chat template does not work"),
+        ("chat_template.jinja", "{{ raise_exception('no') }}", "does not work: no"),
+    ],
+)
+def test_broken_folders(
+    folder: Path, configure: Configure, name: str, content: str | None, said: str
+) -> None:
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_text(content)
+    with pytest.raises(ModelError, match=said) as raised:
+        load_tokenizer(folder, configure())
+    assert raised.value.try_this
+
+
+def test_missing_folder(tmp_path: Path, configure: Configure) -> None:
+    with pytest.raises(ModelError, match="no model folder"):
+        load_tokenizer(tmp_path / "none", configure())
+
+
+def test_code_in_a_folder_is_not_run(folder: Path, configure: Configure, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    (folder / "evil.py").write_text(f"open({str(mark)!r}, 'w')\nclass Evil: pass\n")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings["auto_map"] = {"AutoTokenizer": ["evil.Evil", None]}
+    settings["tokenizer_class"] = "Evil"
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    try:
+        load_tokenizer(folder, configure())
+    except ModelError as error:
+        assert "tokenizer" in error.what
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("kind", ["bytes", "sentencepiece", "legacy"])
+@pytest.mark.parametrize("text", ["hello", " hello", "\nhello", "  ", "42", "ünï🙂", '{"a": 1}'])
+def test_continuations_are_exact(make_tokenizer: Make, kind: str, text: str) -> None:
+    tokenizer = make_tokenizer(kind, adds_bos=True)
+    before = tokenizer.encode("the capital of")
+    after = tokenizer.encode_continuation(text)
+    assert tokenizer.bos_id not in after
+    assert tokenizer.decode([*before, *after]) == tokenizer.decode(before) + text
+
+
+@pytest.mark.parametrize("kind", ["bytes", "sentencepiece", "legacy"])
+@pytest.mark.parametrize("template", ["chatml", "strict", "rounds"])
+def test_prompt_ids_are_those_of_transformers_with_one_bos(
+    make_tokenizer: Make, kind: str, template: str
+) -> None:
+    tokenizer = make_tokenizer(kind, template, adds_bos=True, eos="</s>")
+    theirs = tokenizer.hf.apply_chat_template(USER, add_generation_prompt=True, return_dict=False)
+    ours = tokenizer.prompt_ids(USER)
+    assert ours == theirs if theirs[0] == tokenizer.bos_id else [tokenizer.bos_id, *theirs]
+    assert ours.count(tokenizer.bos_id) == 1
+
+
+def test_a_question_without_template_or_in_raw_is_plain(make_tokenizer: Make) -> None:
+    for tokenizer in (make_tokenizer(template=None), make_tokenizer(prompt_format="raw")):
+        assert tokenizer.decode(tokenizer.question_ids("hi")) == "hi"
+    assert "<|im_start|>" in (chat := make_tokenizer()).decode(chat.question_ids("hi"))
+
+
+def test_prompts_a_template_refuses(make_tokenizer: Make) -> None:
+    tokenizer = make_tokenizer(template="strict", bos=True)
+    with pytest.raises(DataError, match="must alternate"):
+        tokenizer.render_prompt([*USER, *USER])
+    folded = tokenizer.render_prompt([{"role": "system", "content": "Be brief."}, *USER])
+    assert "Be brief.\n\nhi" in folded
+
+
+def test_a_template_for_tools_of_its_own(make_tokenizer: Make) -> None:
+    tokenizer = make_tokenizer()
+    plain = tokenizer.hf.chat_template
+    tokenizer.hf.chat_template = {
+        "default": plain,
+        "tool_use": "TOOLS {{ tools | tojson }}" + plain,
+    }
+    made = ChatTokenizer(tokenizer.hf)
+    tool = {"type": "function", "function": {"name": "look", "parameters": {}}}
+    assert made.render_prompt(USER, [tool]).startswith("TOOLS [")
+    assert not made.render_prompt(USER).startswith("TOOLS")
+
+
+# --- real data and the real tokenizer of the sample model ---
+
+
+@pytest.fixture(scope="module")
+def smollm() -> Path:
+    from trainer_core.model.sample_model import ensure_sample_model
+
+    try:
+        return ensure_sample_model()
+    except ModelError as error:
+        pytest.skip(error.what)
+
+
+def trained(tokenizer: ChatTokenizer, sequence: Sequence) -> list[str]:
+    runs: list[list[int]] = []
+    for place, (token, on) in enumerate(zip(sequence.ids, sequence.trained, strict=True)):
+        if on and (place == 0 or not sequence.trained[place - 1]):
+            runs.append([])
+        if on:
+            runs[-1].append(int(token))
+    return [tokenizer.decode(run) for run in runs]
+
+
+def test_real_sharegpt_pairs(smollm: Path, shared_data: Path, configure: Configure) -> None:
+    data = shared_data / "preference_sharegpt.json"
+    config = configure(data, method="orpo", max_seq_length=8192)
+    tokenizer = load_tokenizer(smollm, config)
+    made = tokenise(read_rows(config), config, tokenizer)
+    assert (made.rows, made.rows_skipped, made.rows_truncated) == (150, 0, 0)
+    for row, value in zip(made.train, json.loads(data.read_text()), strict=True):
+        assert row.rejected is not None
+        assert trained(tokenizer, row.chosen) == [value["chosen"]["value"] + "<|im_end|>"]
+        assert trained(tokenizer, row.rejected) == [value["rejected"]["value"] + "<|im_end|>"]
+        prompt = tokenizer.decode(row.chosen.ids[: row.prompt_length].tolist())
+        assert prompt.endswith("<|im_end|>\n<|im_start|>assistant\n")
+        assert all(turn["value"] in prompt for turn in value["conversations"])
+
+
+def test_real_alpaca_rows(smollm: Path, shared_data: Path, configure: Configure) -> None:
+    data = shared_data / "alpaca.json"
+    config = configure(data, max_seq_length=8192)
+    tokenizer = load_tokenizer(smollm, config)
+    made = tokenise(read_rows(config), config, tokenizer)
+    assert (made.rows, made.rows_skipped) == (400, 0)
+    for row, value in zip(made.train, json.loads(data.read_text()), strict=True):
+        assert trained(tokenizer, row.chosen) == [value["output"] + "<|im_end|>"]
+
+
+def test_real_tool_calls(smollm: Path, shared_data: Path, configure: Configure) -> None:
+    data = shared_data / "toolcall_sharegpt.json"
+    config = configure(data, max_seq_length=8192)
+    tokenizer = load_tokenizer(smollm, config)
+    made = tokenise(read_rows(config), config, tokenizer)
+    for row, value in zip(made.train, json.loads(data.read_text()), strict=True):
+        said = trained(tokenizer, row.chosen)
+        turns = [t for t in value["conversations"] if t["from"] in ("gpt", "function_call")]
+        assert len(said) == len(turns)
+        for text, turn in zip(said, turns, strict=True):
+            if turn["from"] == "gpt":
+                assert text == turn["value"] + "<|im_end|>"
+            else:
+                assert json.loads(turn["value"])["name"] in text
+
+
+@pytest.mark.parametrize(
+    "name", ["preference_implicit_text.jsonl", "preference_implicit_chat.jsonl"]
+)
+def test_real_implicit_pairs(
+    smollm: Path, shared_data: Path, configure: Configure, name: str
+) -> None:
+    config = configure(shared_data / name, method="dpo", max_seq_length=8192)
+    tokenizer = load_tokenizer(smollm, config)
+    made = tokenise(read_rows(config), config, tokenizer)
+    values = [json.loads(line) for line in (shared_data / name).read_text().splitlines()]
+    assert (made.rows, made.rows_skipped) == (40, 0)
+    for row, value in zip(made.train, values, strict=True):
+        (said,) = trained(tokenizer, row.chosen)
+        answer = said.removesuffix("<|im_end|>")
+        whole = (
+            value["chosen"] if isinstance(value["chosen"], str) else value["chosen"][-1]["content"]
+        )
+        assert answer
+        assert whole.strip().endswith(answer.strip())
+
+
+def test_our_ids_are_those_of_transformers(
+    smollm: Path, shared_data: Path, configure: Configure
+) -> None:
+    """Cutting a row at the borders of its answers must not change how it is encoded."""
+    config = configure(shared_data / "alpaca.json", max_seq_length=8192)
+    tokenizer = load_tokenizer(smollm, config)
+    raw = read_rows(config)
+    made = tokenise(raw, config, tokenizer)
+    for example, row in zip(raw.train[:100], made.train[:100], strict=True):
+        messages = [
+            {"role": "user", "content": example.prompt},
+            {"role": "assistant", "content": example.chosen},
+        ]
+        theirs = tokenizer.hf.apply_chat_template(messages, return_dict=False)
+        assert theirs[: len(row.chosen)] == row.chosen.ids.tolist()
+        assert tokenizer.decode(theirs[len(row.chosen) :]).strip() == ""

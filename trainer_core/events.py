@@ -1,8 +1,9 @@
 """Everything a run tells the outside, as frozen values and as JSON lines.
 
-Events are the only thing that leaves the engine thread. A JSON line has the event's name under `event` and
-its fields under their own names; `Step.odds_loss` is written as `or`, which is a Python keyword. Fields
-that do not apply are absent; a number that is not finite is null and its name stands in `nonfinite`.
+Events are the only thing that leaves the engine thread. A JSON line has the event's name under
+`event` and its fields under their own names; `Step.odds_loss` is written as `or`, which is a Python
+keyword. Fields that do not apply are absent; a number that is not finite is null and its name
+stands in `nonfinite`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Started(Event):
-    """First event of a session. `config` is the resolved configuration; `resumed_from` is a step."""
+    """First of a session. `config` is resolved; `resumed_from` is a step."""
 
     name: ClassVar[str] = "started"
     run: str
@@ -41,7 +42,7 @@ class Started(Event):
 
 @dataclass(frozen=True, slots=True)
 class Stage(Event):
-    """What the engine is busy with: load, data, reference, compile, train, validate, save or verify."""
+    """What the engine is at: load, data, reference, compile, train, validate, save or verify."""
 
     name: ClassVar[str] = "stage"
     stage: str
@@ -51,7 +52,7 @@ class Stage(Event):
 
 @dataclass(frozen=True, slots=True)
 class Data(Event):
-    """Counts of the training rows. `tokens` and `supervised_tokens` are per epoch, `longest` in tokens."""
+    """Counts of the training rows; tokens are those of one epoch, `longest` of a sequence."""
 
     name: ClassVar[str] = "data"
     rows: int
@@ -89,7 +90,7 @@ class Step(Event):
 
 @dataclass(frozen=True, slots=True)
 class Validation(Event):
-    """Metrics over the validation rows after `step` updates. `best`: the best so far by best_metric."""
+    """Metrics over the validation rows after `step` updates. `best`: the best so far."""
 
     name: ClassVar[str] = "validation"
     step: int
@@ -195,14 +196,16 @@ def to_json_line(event: Event) -> str:
         record[key] = value
     if nonfinite:
         record["nonfinite"] = nonfinite
-    return json.dumps(record, ensure_ascii=False, allow_nan=False)
+    line = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    # Half a surrogate pair, as in a file name that is not UTF-8, becomes an escape of JSON.
+    return line.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def from_json_line(line: str) -> Event | None:
     """The event on a line, or None for a kind that this version does not know.
 
-    A number that is null because it was not finite comes back as NaN; unknown fields are left out, so that
-    a newer run folder can still be read.
+    A number that is null because it was not finite comes back as NaN; unknown fields are left out,
+    so that a newer run folder can still be read.
 
     Raises:
         ValueError: the line is not a JSON object, or a field the event needs is missing.

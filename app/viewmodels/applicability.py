@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from trainer_core.config import PREFERENCE, RunConfig, inapplicable
+from trainer_core.data.load import SAMPLE, sample_data
+from trainer_core.data.readers import find_files
+from trainer_core.errors import DataError
 
 _OF_VALIDATION = ("val_rows", "steps_per_eval", "best_metric", "early_stop_patience")
 _OF_ADAPTER = ("rank", "scale", "target_modules", "num_layers")
@@ -32,11 +35,15 @@ def usable_choices(
 
 
 def own_validation_file(values: Mapping[str, Any]) -> bool:
-    """Whether the data folder brings its validation rows along."""
-    data = values.get("data")
-    return (
-        isinstance(data, str) and bool(data) and (Path(data).expanduser() / "valid.jsonl").is_file()
-    )
+    """Whether the data brings its validation rows along, as the sample does."""
+    data = str(values.get("data") or "")
+    if not data:
+        return False
+    try:
+        path = sample_data(values["method"]) if data == SAMPLE else Path(data).expanduser()
+        return find_files(path).valid is not None
+    except (DataError, RuntimeError):  # no such data, or a home that is unknown: not asked here
+        return False
 
 
 def has_validation(values: Mapping[str, Any]) -> bool:
@@ -50,7 +57,7 @@ def _why_idle(key: str, values: Mapping[str, Any]) -> str | None:
         if values.get("valid_data"):
             return "not used: the validation file is"
         if own_validation_file(values):
-            return "not used: the data folder has its own valid.jsonl"
+            return "not used: the data has its own validation rows"
     if key in _OF_VALIDATION and not has_validation(values):
         return "only used when there are validation rows"
     if key == "best_metric" and values.get("method") not in PREFERENCE:

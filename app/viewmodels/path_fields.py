@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.viewmodels.hub_models import is_cached
+from trainer_core.data.readers import find_files
+from trainer_core.errors import DataError
 
 SAMPLE = "sample"
 
@@ -90,9 +92,12 @@ def _model(value: str, path: Path) -> str | None:
 
 
 def _data(path: Path) -> str | None:
-    if path.is_dir():
-        return None if (path / "train.jsonl").is_file() else "the folder has no train.jsonl"
-    return None if path.is_file() else "there is no such file or folder"
+    try:
+        find_files(path)
+    except DataError:
+        is_folder = path.is_dir()
+        return "the folder has no train.jsonl" if is_folder else "there is no such file or folder"
+    return None
 
 
 def _valid_data(path: Path) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import (
@@ -83,7 +85,7 @@ class ConfigPanel(QFrame):
         if field is not None:
             field.take_focus(key)
             # What was just opened has its place only after the layout has run.
-            QTimer.singleShot(0, field, lambda: self._scroll.ensureWidgetVisible(field, 0, 48))
+            QTimer.singleShot(0, field, partial(self._scroll.ensureWidgetVisible, field, 0, 48))
 
     def _make_top(self) -> QWidget:
         self._note = QLabel()
@@ -104,7 +106,7 @@ class ConfigPanel(QFrame):
         return top
 
     def _make_form(self) -> QScrollArea:
-        column = QVBoxLayout(self._form)
+        self._column = column = QVBoxLayout(self._form)
         column.setContentsMargins(_MARGIN, 4, _MARGIN, 16)
         column.setSpacing(0)
         for section in self.sections:
@@ -146,7 +148,7 @@ class ConfigPanel(QFrame):
     def _on_scroll_range_changed(self, _least: int, most: int) -> None:
         """Keep the form's right edge where that of the search field is."""
         bar = self._scroll.verticalScrollBar().sizeHint().width() if most else 0
-        self._form.layout().setContentsMargins(_MARGIN, 4, _MARGIN - bar, 16)
+        self._column.setContentsMargins(_MARGIN, 4, _MARGIN - bar, 16)
 
     def _on_search_changed(self, text: str) -> None:
         for section in self.sections:

@@ -192,6 +192,10 @@ class _LengthControl(NumberControl):
         self.row.insertWidget(0, self.by, 1)
 
 
+FormCell = FormField | StrengthRow | LengthField
+"""What stands in the form for an option or for options that go together."""
+
+
 def make_control(spec: FieldSpec, vm: ConfigViewModel) -> tuple[FieldControl, bool]:
     """The control for an option, and whether it needs the whole width of the form."""
     name = spec.label

@@ -11,11 +11,11 @@ from typing_extensions import override
 
 from app.viewmodels.config_vm import SPECS, ConfigViewModel
 from app.views.field_elided import ElidedLabel
-from app.views.form_field import FormField, LengthField, StrengthRow
+from app.views.form_field import FormCell, FormField, LengthField, StrengthRow
 from app.views.form_glyphs import GlyphButton
 from app.views.theme import set_role
 
-_Cell = tuple[list[str], QWidget, bool]
+_Cell = tuple[list[str], FormCell, bool]
 """Options, the field that holds them, and whether it takes a row of its own."""
 
 _TOGETHER = {"rank": StrengthRow, "iters": LengthField}
@@ -61,7 +61,7 @@ class FieldGrid(QWidget):
             row, column = (row + 1, 0) if wide or column else (row, 1)
         return any(not field.isHidden() for _, field, _ in self._cells)
 
-    def field_of(self, key: str) -> QWidget | None:
+    def field_of(self, key: str) -> FormCell | None:
         """The field that holds an option, or None."""
         return next((field for keys, field, _ in self._cells if key in keys), None)
 
@@ -139,7 +139,7 @@ class FormSection(QWidget):
         self._query = query
         self._arrange()
 
-    def reveal(self, key: str) -> QWidget | None:
+    def reveal(self, key: str) -> FormCell | None:
         """Open what hides an option's field, and return the field if it is in this group."""
         field = self.simple.field_of(key)
         if field is None and (field := self.advanced.field_of(key)):

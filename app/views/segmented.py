@@ -63,7 +63,7 @@ class SegmentedControl(QFrame):
         for value, button in self._buttons.items():
             button.setVisible(value in values)
 
-    def move(self, steps: int) -> None:
+    def step(self, steps: int) -> None:
         """Choose a neighbour of the choice that is on."""
         usable = [value for value, button in self._buttons.items() if not button.isHidden()]
         if self.value() in usable:
@@ -90,4 +90,4 @@ class _Segment(QPushButton):
         if steps is None:
             super().keyPressEvent(event)
         else:
-            self._row.move(steps)
+            self._row.step(steps)

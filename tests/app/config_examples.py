@@ -9,6 +9,7 @@ from app.viewmodels.config_vm import SPECS, ConfigViewModel
 from app.viewmodels.field_spec import FieldSpec, Kind
 
 NEEDS: dict[str, dict[str, Any]] = {
+    "valid_fraction": {"data": "rows"},
     "best_metric": {"method": "orpo"},
     "dpo_reference": {"method": "dpo", "warm_start": "adapter"},
 }
@@ -58,7 +59,8 @@ def other_value(spec: FieldSpec, files: dict[str, str]) -> tuple[Any, Any]:
 def prepare(vm: ConfigViewModel, key: str, files: dict[str, str]) -> None:
     """Choose what makes option `key` have an effect."""
     needed = {other: values[0] for other, values in (SPECS[key].option.applies or {}).items()}
+    named = {"adapter": files["warm_start"], "rows": files["data"]}
     for other, value in (needed | NEEDS.get(key, {})).items():
-        vm.set_value(other, files["warm_start"] if value == "adapter" else value)
+        vm.set_value(other, named.get(value, value))
     if key == "epochs":
         vm.set_length_by("epochs")

@@ -70,7 +70,7 @@ def test_every_option_can_be_reset(key: str, tmp_path: Path) -> None:
         ("num_layers", "0", "no layer"),
         ("segment_size", "-2", "auto, 0 or a positive number"),
         ("run_name", "a/b", "a folder name"),
-        ("valid_fraction", "1", "below 1"),
+        ("dropout", "1", "below 1"),
         ("model", "/no/such/place", "no such folder"),
         ("data", "/no/such/place", "no such file"),
         ("warm_start", "/no/such/place", "no such folder"),
@@ -150,7 +150,7 @@ def test_a_data_folder_with_its_own_validation_rows_needs_no_share(tmp_path: Pat
         (tmp_path / name).write_text('{"text": "a"}\n')
     vm = ready_form()
     vm.set_value("data", str(tmp_path))
-    assert vm.why_idle("valid_fraction") == "Not used: the data folder has its own valid.jsonl"
+    assert vm.why_idle("valid_fraction") == "Not used: the data has its own validation rows"
 
 
 def test_sft_is_not_offered_metrics_of_pairs() -> None:

@@ -1,4 +1,4 @@
-"""Put a run's parts together: model, adapter, head, objective, rows, reference, and where results go."""
+"""Put a run's parts together: model, adapter, head, objective, rows, reference, run folder."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def assemble(
         TrainerError: model, adapter or options do not fit.
     """
     opened = open_for_training(folder, config)
-    for warning in _warnings(opened, config):
+    for warning in _warnings(opened):
         tell(warning)
     config = config.model_copy(
         update={"target_modules": list(opened.spec.keys), "num_layers": opened.spec.num_layers}
@@ -97,12 +97,14 @@ def assemble(
         valid_reference=reference[1] if reference else None,
         windows=windows(len(train), shuffle=config.shuffle, seed=config.seed, **size),
         total=total_steps(len(train), **size),
-        keeper=Keeper(run, opened.adapter, opened.spec, _facts(config, folder), config.keep_checkpoints),
+        keeper=Keeper(
+            run, opened.adapter, opened.spec, _facts(config, folder), config.keep_checkpoints
+        ),
         sample=sample,
     )
 
 
-def _warnings(opened: AdaptedModel, config: RunConfig) -> list[Warned]:
+def _warnings(opened: AdaptedModel) -> list[Warned]:
     found = list(opened.warnings)
     if opened.whole:
         found.append(

@@ -124,14 +124,14 @@ def device_name() -> str:
 
 
 def start_device() -> Device:
-    """The device, with MLX told how to use it. Call it in the engine thread before loading a model."""
+    """The device, with MLX told how to use it. Call it before loading a model."""
     where = device()
     limit_memory(where)
     if where.kind == "cpu":
         import mlx.core as mx
 
-        # Compiled CPU kernels are no faster here (swiglu of 320 x 1536: 9.4 ms against 9.5 ms), need g++ on
-        # the user's machine, and stop every new shape for half a second.
+        # Compiled CPU kernels are no faster here (swiglu of 320 x 1536: 9.4 ms against 9.5 ms),
+        # need g++ on the user's machine, and stop every new shape for half a second.
         mx.disable_compile()
     return where
 

@@ -1,4 +1,4 @@
-"""What a run leaves on disk while it goes: periodic checkpoints, the best adapter, the final one."""
+"""What a run leaves on disk while it goes: checkpoints, the best adapter, the final one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Keeper:
     keep: int
 
     def save_checkpoint(self, step: int, optimiser: Optimiser, state: dict[str, Any]) -> Path:
-        """Write checkpoints/step-N with adapter, optimiser moments and loop state; drop the oldest."""
+        """Write checkpoints/step-N: adapter, optimiser moments, loop state. Drop the oldest."""
         path = self.run.checkpoint(step)
         self._write(path, step, optimiser, state)
         for old in self.run.checkpoint_steps()[: -self.keep]:
@@ -62,7 +62,9 @@ class Keeper:
     ) -> None:
         try:
             with replaced_folder(path) as fresh:
-                write_adapter(fresh, self.adapter.parameters(), self.spec, {**self.facts, "step": step})
+                write_adapter(
+                    fresh, self.adapter.parameters(), self.spec, {**self.facts, "step": step}
+                )
                 if optimiser is not None:
                     mx.save_safetensors(str(fresh / "optimizer.safetensors"), optimiser.state())
                     text = json.dumps({"step": step, **(state or {})}, indent=2)
@@ -73,5 +75,5 @@ class Keeper:
             raise TrainerError(
                 f"the adapter could not be saved in {path.parent}",
                 why,
-                "make room on the disk, or choose another runs folder; earlier checkpoints are intact",
+                "make room on the disk or choose another runs folder; what was saved is intact",
             ) from error

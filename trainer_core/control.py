@@ -1,6 +1,7 @@
 """What the outside may ask of a running engine: stop, pause, save, sample.
 
-The engine looks at its `Control` between optimiser steps. Every method may be called from any thread.
+The engine looks at its `Control` between optimiser steps. Every method may be called from any
+thread.
 """
 
 from __future__ import annotations

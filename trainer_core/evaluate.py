@@ -17,7 +17,7 @@ _TOGETHER = 4
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Loss and metrics over all rows, and how long it took. Metrics have the names of the events' fields."""
+    """Loss and metrics over all rows, the metrics under the names of the events' fields."""
 
     loss: float
     metrics: dict[str, float]
@@ -31,7 +31,7 @@ def evaluate(
     rows: Sequence[ScoredRow],
     reference: Reference | None,
     *,
-    between: Callable[[int], bool] = lambda done: True,
+    between: Callable[[int], bool],
 ) -> Scores | None:
     """Score rows without dropout or gradient.
 
@@ -55,7 +55,7 @@ def evaluate(
         scored = policy.values(rows[start : start + _TOGETHER], reference)
         share, shares = objective.loss(scored, totals)
         mx.eval(share, shares)
-        loss += share.item()
+        loss += float(share)
         for name, value in shares.items():
-            metrics[name] = metrics.get(name, 0.0) + value.item()
+            metrics[name] = metrics.get(name, 0.0) + float(value)
     return Scores(loss, metrics, len(rows), time.perf_counter() - began)

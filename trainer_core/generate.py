@@ -55,9 +55,7 @@ def generate(
     config = RunConfig(model=model, data="sample", prompt_format="raw" if raw else "chat")
     tokenizer = load_tokenizer(folder, config)
     needs = memory.estimate(folder, config.model_copy(update={"max_seq_length": 512}))
-    weights = backend.resolve_weights(
-        "auto", needs, device.kind, memory.available_bytes()
-    ).weights
+    weights = backend.resolve_weights("auto", needs, device.kind, memory.available_bytes()).weights
     if adapter is None:
         network = load_model(folder, weights).model
     else:

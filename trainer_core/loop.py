@@ -92,7 +92,8 @@ def fit(job: Job, tell: Callable[[Event], None], control: Control) -> Outcome:
         control: wishes from outside, looked at between steps.
 
     Raises:
-        TrainerError: two steps in a row had a loss or gradient that is not finite, or saving failed.
+        TrainerError: two steps in a row had a loss or gradient that is not finite, or saving
+        failed.
     """
     config = job.config
     optimiser = Optimiser(config, job.total)
@@ -156,7 +157,7 @@ def _gradients(job: Job, window: Window, control: Control) -> tuple[StepMetrics,
         # Evaluated here, so that the graph of one micro-batch is gone before the next begins.
         mx.eval(loss, shares, gradients)
         summed = gradients
-        metrics.add(loss.item(), {name: value.item() for name, value in shares.items()})
+        metrics.add(float(loss), {name: float(value) for name, value in shares.items()})
     assert summed is not None, "a window has at least one row"
     return metrics, summed
 
@@ -170,14 +171,14 @@ def _update(
     progress: _Progress,
     tell: Callable[[Event], None],
 ) -> float:
-    """Clip and apply the gradients; returns the norm before clipping. A step that is not finite is skipped."""
+    """Clip and apply the gradients, or skip a step that is not finite; the norm before clipping."""
     norm = global_norm(gradients)
-    value = norm.item()
+    value = float(norm)
     if not (math.isfinite(value) and math.isfinite(metrics.loss)):
         progress.bad_steps += 1
         if progress.bad_steps > 1:
             raise TrainerError(
-                f"the loss or gradient of step {step} is not a finite number, for the second time in a row",
+                f"the loss or gradient of step {step} is not finite, the second in a row",
                 "nothing was changed by these two steps",
                 "lower the learning rate, or train in float32 with weights: float32",
             )
@@ -290,7 +291,7 @@ def _warn_at_ceiling(
         tell(
             Warned(
                 "probability_one",
-                f"{count} answers of a step have a probability of one, which gives their odds no gradient",
+                f"{count} answers of a step have probability one, so their odds have no gradient",
                 "look for empty or one-token answers in the data",
             )
         )

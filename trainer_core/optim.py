@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import mlx.core as mx
 from mlx.optimizers import AdamW
@@ -24,8 +24,9 @@ def learning_rate(
 ) -> float:
     """The rate of a step.
 
-    Warm-up step k of W gives peak * k / W. After it the rate falls from the peak to floor * peak, which the
-    last step has exactly; `constant` stays at the peak. Without warm-up the first step is at the peak.
+    Warm-up step k of W gives peak * k / W. After it the rate falls from the peak to floor * peak,
+    which the last step has exactly; `constant` stays at the peak. Without warm-up the first step
+    is at the peak.
 
     Args:
         step: 1 to total.
@@ -46,7 +47,7 @@ def learning_rate(
 
 
 class Optimiser:
-    """AdamW with bias correction, Loshchilov and Hutter 2019, arXiv:1711.05101, behind a fixed schedule.
+    """AdamW with bias correction, arXiv:1711.05101, behind a fixed schedule.
 
     Args:
         config: rates, betas, decay and clip.
@@ -58,7 +59,8 @@ class Optimiser:
         self._config = config
         self._peak = config.learning_rate
         self._total = total
-        # MLX's default leaves the bias in, which would not give the numbers of the paper or of torch.
+        # MLX's default leaves the bias in, which would not give the numbers of the paper or of
+        # torch.
         self._adam = AdamW(
             learning_rate=self._peak,
             betas=list(config.adam_betas),
@@ -87,7 +89,8 @@ class Optimiser:
         """Moments and step count as a flat name -> array mapping, for a checkpoint."""
         from mlx.utils import tree_flatten
 
-        return {name: value for name, value in tree_flatten(self._adam.state)}
+        flat: Any = tree_flatten(self._adam.state)
+        return dict(flat)
 
     @property
     def arrays(self) -> object:
@@ -97,7 +100,9 @@ class Optimiser:
 
 def global_norm(gradients: Arrays) -> mx.array:
     """Euclidean norm over all gradients, float32 scalar."""
-    return mx.sqrt(sum((mx.square(g.astype(mx.float32)).sum() for g in gradients.values()), mx.array(0.0)))
+    return mx.sqrt(
+        sum((mx.square(g.astype(mx.float32)).sum() for g in gradients.values()), mx.array(0.0))
+    )
 
 
 def clip(gradients: Arrays, norm: mx.array, limit: float) -> Arrays:

@@ -1,4 +1,4 @@
-"""From a configuration as asked to one in which every `auto` is settled, before anything is loaded."""
+"""From a configuration as asked to one in which every `auto` is settled; nothing is loaded yet."""
 
 from __future__ import annotations
 

@@ -37,7 +37,11 @@ class Policy:
     dropout_seed: int = 0
 
     def score(
-        self, rows: Sequence[ScoredRow], reference: Reference | None = None, *, step: int | None = None
+        self,
+        rows: Sequence[ScoredRow],
+        reference: Reference | None = None,
+        *,
+        step: int | None = None,
     ) -> list[RowLogps]:
         """Log-probabilities of the scored tokens, differentiable in the adapter's arrays.
 
@@ -51,7 +55,9 @@ class Policy:
         order = [index for group in pad_groups(_lengths(sequences)) for index in group]
         return self._split(rows, sequences, order, mx.concatenate(hidden), reference, gradient=True)
 
-    def values(self, rows: Sequence[ScoredRow], reference: Reference | None = None) -> list[RowLogps]:
+    def values(
+        self, rows: Sequence[ScoredRow], reference: Reference | None = None
+    ) -> list[RowLogps]:
         """The same without gradient and dropout, evaluated group by group in little memory."""
         sequences = [sequence for row in rows for sequence in row.sequences]
         groups = pad_groups(_lengths(sequences))
@@ -61,7 +67,9 @@ class Policy:
             mx.eval(part)
             hidden.append(part)
         order = [index for group in groups for index in group]
-        return self._split(rows, sequences, order, mx.concatenate(hidden), reference, gradient=False)
+        return self._split(
+            rows, sequences, order, mx.concatenate(hidden), reference, gradient=False
+        )
 
     def _hidden(self, group: list[int], sequences: list[Scored], step: int | None) -> mx.array:
         """Hidden states [n, D] that predict the scored tokens of these sequences, in order."""
@@ -80,9 +88,7 @@ class Policy:
             hidden = self.stack.hidden(mx.array(batch))
         finally:
             self.adapter.dropout.plan = None
-        places = [
-            slot * width + sequences[index].positions - 1 for slot, index in enumerate(group)
-        ]
+        places = [slot * width + sequences[index].positions - 1 for slot, index in enumerate(group)]
         flat = hidden.reshape(-1, hidden.shape[-1])
         return flat[mx.array(np.concatenate(places))]
 
@@ -128,8 +134,8 @@ def pad_groups(lengths: Sequence[int]) -> list[list[int]]:
         lengths: tokens of each sequence.
 
     Returns:
-        Indices of each group. Sequences of very different lengths run apart, which costs less than padding
-        the short ones.
+        Indices of each group. Sequences of very different lengths run apart, which costs less than
+        padding the short ones.
     """
     groups: list[list[int]] = []
     real = 0

@@ -1,4 +1,4 @@
-"""DPO's reference log-probabilities: computed once before the first step, kept in the run folder."""
+"""DPO's reference log-probabilities: computed once before the first step, kept with the run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def compute_reference(
         tell(Stage("reference", "Scoring the answers with the reference", start / len(order)))
         for scored in policy.values(order[start : start + _TOGETHER]):
             assert scored.rejected is not None, "DPO scores pairs"
-            found[scored.row.example.row] = (scored.chosen.sum().item(), scored.rejected.sum().item())
+            found[scored.row.example.row] = (
+                float(scored.chosen.sum()),
+                float(scored.rejected.sum()),
+            )
     return found
 
 

@@ -143,7 +143,7 @@ def _prepare_data(
 
 
 def _longest(raw: RawData) -> int | None:
-    """A generous guess at the longest row in tokens, for the memory estimate; text is about 4 a token."""
+    """A generous guess at the longest row in tokens; text has about four characters to a token."""
     characters = max((example.characters for example in raw.train), default=0)
     return max(characters // 2, 64)
 

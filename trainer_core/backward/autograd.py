@@ -1,4 +1,4 @@
-"""The whole-graph backward pass: one forward, differentiated by MLX. The oracle for the streamed one."""
+"""The whole-graph backward: one forward, differentiated by MLX. The oracle for the other ones."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def export_adapter(
     """
     backend.prepare()
     backend.start_device()
-    tell = emit or (lambda event: None)
+    tell = emit or _ignore
     source = find_source(run_or_adapter)
     out = out.expanduser().absolute()
     _check_target(out, source.adapter)
@@ -77,10 +77,16 @@ def export_adapter(
     return report
 
 
+def _ignore(event: Event) -> None:
+    """Stands in for a listener."""
+
+
 def _check_target(out: Path, adapter: Path) -> None:
     if out == adapter or adapter in out.parents or out in adapter.parents:
         raise ExportError(
-            f"{out} holds the run's own files", "an export must not replace them", "choose another folder"
+            f"{out} holds the run's own files",
+            "an export must not replace them",
+            "choose another folder",
         )
     if not out.exists():
         return
@@ -112,9 +118,7 @@ def _prompt_ids(source: ExportSource) -> list[mx.array]:
     return [mx.array([tokenizer.question_ids(prompt)]) for prompt in PROMPTS]
 
 
-def _trained_logits(
-    source: ExportSource, weights: WeightPolicy, ids: Sequence[mx.array]
-) -> Logits:
+def _trained_logits(source: ExportSource, weights: WeightPolicy, ids: Sequence[mx.array]) -> Logits:
     return _logits(open_with_adapter(source.model, source.adapter, weights).model, ids)
 
 
@@ -128,7 +132,9 @@ def _exported_logits(
         return _logits(load_adapters(network, str(out)), ids)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise VerifyError(
-            f"mlx-lm does not load the adapter in {out}", str(error), "please report this with the log"
+            f"mlx-lm does not load the adapter in {out}",
+            str(error),
+            "please report this with the log",
         ) from error
 
 
@@ -140,12 +146,10 @@ def _logits(network: nn.Module, ids: Sequence[mx.array]) -> Logits:
 
 
 def _compare(out: Path, source: ExportSource, trained: Logits, exported: Logits) -> ExportReport:
-    difference = max(
-        mx.abs(a - b).max().item() for a, b in zip(trained, exported, strict=True)
-    )
-    scale = max(mx.abs(a).max().item() for a in trained)
+    difference = max(float(mx.abs(a - b).max()) for a, b in zip(trained, exported, strict=True))
+    scale = max(float(mx.abs(a).max()) for a in trained)
     same = [(a.argmax(-1) == b.argmax(-1)) for a, b in zip(trained, exported, strict=True)]
-    share = mx.concatenate(same).astype(mx.float32).mean().item()
+    share = float(mx.concatenate(same).astype(mx.float32).mean())
     # Written so that NaN fails.
     if not difference <= _MOST_DIFFERENCE * max(scale, 1.0):
         raise VerifyError(
@@ -153,8 +157,6 @@ def _compare(out: Path, source: ExportSource, trained: Logits, exported: Logits)
             f"a logit differs by {difference:.3g}, where the largest is {scale:.3g}",
             "do not use it; please report this with the log",
         )
-    command = shlex.join(
-        ["mlx_lm.generate", "--model", str(source.model), "--adapter-path", str(out)]
-        + ["--prompt", PROMPTS[0]]
-    )
+    words = ["mlx_lm.generate", "--model", str(source.model), "--adapter-path", str(out)]
+    command = shlex.join([*words, "--prompt", PROMPTS[0]])
     return ExportReport(out, PROMPTS, difference, scale, share, command)

@@ -10,7 +10,8 @@ from trainer_core.heads.full import Project, logps_full
 def logps_chunked(project: Project, hidden: mx.array, targets: mx.array, chunk: int) -> mx.array:
     """Float32 log-probabilities [N]; never more than chunk x V logits, forward or backward.
 
-    Chunks are chained by `mx.depends`, or the scheduler could hold the logits of all of them at once.
+    Chunks are chained by `mx.depends`, or the scheduler could hold the logits of all of them at
+    once.
     """
     parts: list[mx.array] = []
     for start in range(0, hidden.shape[0], chunk):

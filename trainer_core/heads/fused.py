@@ -1,12 +1,14 @@
-"""The fused head: the forward also forms J[t] = d logp[t] / d hidden[t], the backward multiplies by it.
+"""The fused head: the forward also forms J[t] = d logp[t] / d hidden[t].
 
-logp[t] depends on hidden[t] alone, so its Jacobian is one row per token, and a chunk's logits can go as soon
-as its rows of J are there: two products with the head's weights instead of three, and nothing kept but J.
+logp[t] depends on hidden[t] alone, so its Jacobian is one row per token, and a chunk's logits can
+go as soon as its rows of J are there: two products with the head's weights instead of three, and
+nothing kept but J.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import mlx.core as mx
 
@@ -46,15 +48,16 @@ def logps_fused(project: Project, hidden: mx.array, targets: mx.array, chunk: in
 
     @head.vjp
     def head_vjp(
-        primals: mx.array, cotangents: Sequence[mx.array], outputs: Sequence[mx.array]
+        _primals: mx.array, cotangents: Sequence[mx.array], outputs: Sequence[mx.array]
     ) -> mx.array:
         return cotangents[0][:, None].astype(outputs[1].dtype) * outputs[1]
 
-    return head(hidden)[0]
+    outputs: Any = head(hidden)
+    return outputs[0]
 
 
 def _picked_log_softmax(logits: mx.array, targets: mx.array) -> mx.array:
-    """log softmax at the targets, with the gradient (onehot - softmax) written out.
+    """Log softmax at the targets, with the gradient (onehot - softmax) written out.
 
     MLX's own gradient would scatter into a second array of the logits' size.
     """
@@ -66,9 +69,10 @@ def _picked_log_softmax(logits: mx.array, targets: mx.array) -> mx.array:
         return chosen - mx.logsumexp(wide, axis=-1)
 
     @picked.vjp
-    def picked_vjp(logits: mx.array, cotangent: mx.array, output: mx.array) -> mx.array:
+    def picked_vjp(logits: mx.array, cotangent: mx.array, _output: mx.array) -> mx.array:
         softmax = mx.softmax(logits.astype(mx.float32), axis=-1)
         onehot = mx.arange(logits.shape[-1])[None] == targets[:, None]
         return (cotangent[:, None] * (onehot.astype(mx.float32) - softmax)).astype(logits.dtype)
 
-    return picked(logits)
+    logps: Any = picked(logits)
+    return logps

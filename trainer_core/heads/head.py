@@ -20,7 +20,8 @@ class Head:
 
     Attributes:
         kind: see DESIGN of the heads in their modules.
-        project: the model's own map from hidden states [N, D] to logits [N, V]; its weights are frozen.
+        project: the model's own map from hidden states [N, D] to logits [N, V]; its weights are
+            frozen.
         chunk: tokens per chunk; `full` does not use it.
     """
 
@@ -46,7 +47,7 @@ class Head:
         return mx.concatenate(parts)
 
     def values_and_jacobian(self, hidden: mx.array, targets: mx.array) -> tuple[mx.array, mx.array]:
-        """(logp [N], J [N, D]) evaluated chunk by chunk, for a backward pass that is driven by hand."""
+        """(logp [N], J [N, D]) evaluated chunk by chunk, for a backward driven by hand."""
         logps: list[mx.array] = []
         jacobians: list[mx.array] = []
         for start, stop in self._chunks(hidden.shape[0]):

@@ -1,7 +1,7 @@
 """Adapter folders on disk: mlx-lm's layout written and read, PEFT's layout read.
 
-The arrays are named by module path in both; PEFT keeps A as [r, inputs] and B as [outputs, r], ours and
-mlx-lm's are the transposes.
+The arrays are named by module path in both; PEFT keeps A as [r, inputs] and B as [outputs, r],
+ours and mlx-lm's are the transposes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _PEFT_WEIGHTS = "adapter_model.safetensors"
 class AdapterSpec:
     """The shape of an adapter: what `lora.attach` needs to make it again.
 
-    `keys` are names inside a block, such as self_attn.q_proj; the last `num_layers` blocks have them.
+    `keys` are names inside a block, such as self_attn.q_proj; the last `num_layers` blocks have
+    them.
     """
 
     rank: int
@@ -43,7 +44,8 @@ def write_adapter(
         folder: an existing folder; `runfolder.replaced_folder` makes it appear whole or not at all.
         parameters: name -> array as in `Adapter.parameters`.
         spec: its shape.
-        extra: further facts for the config, such as the model; mlx-lm ignores what it does not know.
+        extra: further facts for the config, such as the model; mlx-lm ignores what it does not
+            know.
     """
     mx.save_safetensors(str(folder / WEIGHTS), parameters, {"format": "mlx"})
     config = {
@@ -77,7 +79,7 @@ def read_spec(folder: Path, blocks: int) -> AdapterSpec:
     kind = config.get("fine_tune_type", "lora")
     if kind != "lora":
         raise ModelError(f"the adapter in {folder} is of type {kind}", "only lora is supported")
-    lora = config.get("lora_parameters")
+    lora: Any = config.get("lora_parameters")
     try:
         layers = int(config["num_layers"])
         keys = lora.get("keys") or _keys_of(_names(folder / WEIGHTS))
@@ -115,7 +117,9 @@ def _read_config(folder: Path) -> dict[str, Any]:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ModelError(
-            f"{folder} is not an adapter folder", f"it has no {CONFIG}", "name the folder that holds it"
+            f"{folder} is not an adapter folder",
+            f"it has no {CONFIG}",
+            "name the folder that holds it",
         ) from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{folder / CONFIG} cannot be read", str(error)) from None
@@ -127,10 +131,13 @@ def _read_config(folder: Path) -> dict[str, Any]:
 def _peft_spec(folder: Path, config: dict[str, Any], blocks: int) -> AdapterSpec:
     for key in ("use_dora", "rank_pattern", "alpha_pattern", "modules_to_save"):
         if config.get(key):
-            raise ModelError(f"the PEFT adapter in {folder} uses {key}", "this cannot be imported yet")
+            raise ModelError(
+                f"the PEFT adapter in {folder} uses {key}", "this cannot be imported yet"
+            )
     if config.get("peft_type") != "LORA":
         raise ModelError(
-            f"the PEFT adapter in {folder} is of type {config.get('peft_type')}", "only LORA is supported"
+            f"the PEFT adapter in {folder} is of type {config.get('peft_type')}",
+            "only LORA is supported",
         )
     names = {".".join(_peft_name(name)) for name in _names(folder / _PEFT_WEIGHTS)}
     rank = int(config["r"])
@@ -149,7 +156,9 @@ def _peft_name(name: str) -> tuple[str, str]:
     """(our path, our leaf) of base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight."""
     path, _, rest = name.removeprefix("base_model.model.").partition(".lora_")
     if not rest.startswith(("A", "B")):
-        raise ModelError(f"the PEFT adapter holds {name}", "only LoRA on linear layers can be imported")
+        raise ModelError(
+            f"the PEFT adapter holds {name}", "only LoRA on linear layers can be imported"
+        )
     return path, f"lora_{rest[0].lower()}"
 
 
@@ -158,7 +167,7 @@ def _keys_of(names: set[str]) -> set[str]:
 
 
 def _inside_block(path: str) -> str:
-    """self_attn.q_proj for model.layers.3.self_attn.q_proj; a name inside a block stays as it is."""
+    """self_attn.q_proj for model.layers.3.self_attn.q_proj; names inside a block stay."""
     parts = path.split(".")
     for index, part in enumerate(parts):
         if part.isdigit() and index > 0 and index + 1 < len(parts):
@@ -172,7 +181,7 @@ def _names(file: Path) -> set[str]:
     try:
         with safe_open(file, framework="np") as opened:
             return set(opened.keys())
-    except Exception as error:  # the library's error type differs between versions
+    except Exception as error:  # noqa: BLE001 - the library's error type differs between versions
         raise _unreadable(file, error) from None
 
 
@@ -190,4 +199,6 @@ def _load(file: Path) -> dict[str, mx.array]:
 def _unreadable(file: Path, error: Exception) -> ModelError:
     if not file.exists():
         return ModelError(f"{file.parent} is not an adapter folder", f"it has no {file.name}")
-    return ModelError(f"{file} cannot be read", " ".join(str(error).split()), "copy or train it again")
+    return ModelError(
+        f"{file} cannot be read", " ".join(str(error).split()), "copy or train it again"
+    )

@@ -1,8 +1,8 @@
 """Dropout whose masks depend on named keys, never on a global generator.
 
-A backward pass that recomputes part of the forward must see the masks of the first run. So every mask is
-drawn from a key made of (seed, step, row, side, target), and a row's mask has the row's own length: it does
-not depend on what the row is batched with.
+A backward pass that recomputes part of the forward must see the masks of the first run. So every
+mask is drawn from a key made of (seed, step, row, side, target), and a row's mask has the row's
+own length: it does not depend on what the row is batched with.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import mlx.core as mx
 
 @dataclass(frozen=True, slots=True)
 class RowKey:
-    """One sequence of the forward: its row number, its side (0 chosen, 1 rejected) and its length."""
+    """One sequence of the forward: row number, side (0 chosen, 1 rejected) and length."""
 
     row: int
     side: int
@@ -55,7 +55,7 @@ def drop(x: mx.array, rate: float, plan: DropoutPlan, target: int) -> mx.array:
         key = _key(plan.seed, plan.step, row.row, row.side, target)
         mask = mx.random.bernoulli(1 - rate, (length, depth), key=key)
         if length < width:
-            mask = mx.pad(mask, ((0, width - length), (0, 0)))
+            mask = mx.pad(mask, [(0, width - length), (0, 0)])
         masks.append(mask)
     return x * mx.stack(masks).astype(x.dtype) * (1 / (1 - rate))
 

@@ -1,4 +1,4 @@
-"""Load a base model through mlx-lm's own classes and bring its weights to the training precision."""
+"""Load a base model through mlx-lm's own classes and bring its weights to a precision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def load_model(folder: Path, weights: WeightPolicy = "keep") -> LoadedModel:
 
     Args:
         folder: a model folder, see `find.resolve_model`.
-        weights: `keep` leaves the stored precision and quantisation; `float32` and `bfloat16` dequantise.
+        weights: `keep` leaves the stored precision and quantisation; `float32` and `bfloat16`
+            dequantise.
 
     Raises:
         ModelError: the architecture is unknown, or weights are missing or broken.
@@ -38,7 +39,9 @@ def load_model(folder: Path, weights: WeightPolicy = "keep") -> LoadedModel:
 
     try:
         model, config = mlx_lm.load_model(folder, lazy=True, strict=True)
-    except Exception as error:  # mlx-lm raises many kinds; each means that this folder cannot be used
+    except (
+        Exception
+    ) as error:  # mlx-lm raises many kinds; each means that this folder cannot be used
         raise _model_error(folder, error) from error
     if weights != "keep":
         model = set_precision(model, weights)
@@ -70,19 +73,24 @@ def set_precision(model: nn.Module, weights: WeightPolicy) -> nn.Module:
 
 def is_half(model: nn.Module) -> bool:
     """Whether any floating weight is float16, whose range is too small to train in."""
-    return any(a.dtype == mx.float16 for _, a in tree_flatten(model.parameters()))
+    flat: Any = tree_flatten(model.parameters())
+    return any(array.dtype == mx.float16 for _, array in flat)
 
 
 def _model_error(folder: Path, error: Exception) -> ModelError:
     text = " ".join(str(error).split())
     if "not supported" in text and "Model type" in text:
         return ModelError(
-            f"the model in {folder} cannot be trained", text, "choose an architecture that mlx-lm supports"
+            f"the model in {folder} cannot be trained",
+            text,
+            "choose an architecture that mlx-lm supports",
         )
     if isinstance(error, (KeyError, TypeError)):
         text = f"its config.json lacks or misuses {text}"
     if len(text) > 300:
         text = text[:300] + " ..."
     return ModelError(
-        f"the model in {folder} could not be loaded", text, "download the model again, or choose another"
+        f"the model in {folder} could not be loaded",
+        text,
+        "download the model again, or choose another",
     )

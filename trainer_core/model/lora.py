@@ -1,7 +1,7 @@
-"""LoRA on linear layers: our own layer, so that dropout masks are keyed and the multiplier is plain.
+"""LoRA on linear layers: our own layer, with keyed dropout masks and a plain multiplier.
 
-Hu et al. 2021, arXiv:2106.09685. The layer adds scale * (x A) B; A starts uniform in +-1/sqrt(inputs) as in
-mlx-lm, B starts at zero.
+Hu et al. 2021, arXiv:2106.09685. The layer adds scale * (x A) B; A starts uniform in
++-1/sqrt(inputs) as in mlx-lm, B starts at zero.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -121,7 +122,7 @@ def attach(
         dropout: of every layer.
         seed: each layer draws its A from its own key of this seed.
     """
-    modules = dict(model.named_modules())
+    modules: dict[str, Any] = dict(model.named_modules())
     keys = mx.random.split(mx.random.key(seed), max(len(paths), 2))
     switch = DropoutSwitch()
     layers: dict[str, LoRALinear] = {}
@@ -137,7 +138,8 @@ def attach(
 
 def linear_shape(linear: nn.Module) -> tuple[int, int]:
     """(outputs, inputs) of a linear layer, quantised or not."""
-    outputs, inputs = linear.weight.shape
+    weight: Any = linear.weight
+    outputs, inputs = weight.shape
     if isinstance(linear, nn.QuantizedLinear):
         inputs = inputs * 32 // linear.bits
     return outputs, inputs

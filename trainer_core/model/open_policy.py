@@ -14,7 +14,7 @@ from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_
 from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
 from trainer_core.model.lora import Adapter, attach
 from trainer_core.model.stack import LayerStack, open_stack
-from trainer_core.model.targets import choose
+from trainer_core.model.targets import blocks_of, choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def open_with_adapter(folder: Path, adapter: Path, weights: WeightPolicy) -> Ada
         ModelError: one of the two cannot be loaded, or they do not fit.
     """
     loaded = load_model(folder, weights)
-    spec = read_spec(adapter, len(loaded.model.layers))
+    spec = read_spec(adapter, len(blocks_of(loaded.model)))
     targets = choose(loaded.model, list(spec.keys), spec.num_layers)
     made = attach(loaded.model, targets.paths, rank=spec.rank, scale=spec.scale)
     _fill(made, adapter)

@@ -1,19 +1,22 @@
-"""LayerStack: a model as embed -> layers -> final norm -> projection, built from the model's own code.
+"""LayerStack: a model as embed -> layers -> final norm -> projection, from the model's own code.
 
-Nothing of a model is reimplemented. Its own `__call__` runs with some of its parts swapped for recorders, so
-masks, scalings, soft caps and tied heads are whatever the model does. A model whose parts do not come apart
-this way is used whole: its "hidden states" are then its logits and its projection is the identity.
+Nothing of a model is reimplemented. Its own `__call__` runs with some of its parts swapped for
+recorders, so masks, scalings, soft caps and tied heads are whatever the model does. A model whose
+parts do not come apart this way is used whole: its "hidden states" are then its logits and its
+projection is the identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
+
+from trainer_core.model.targets import blocks_of
 
 
 class StackMismatch(Exception):
@@ -22,7 +25,7 @@ class StackMismatch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What passes from layer to layer: the residual stream [B, T, D] and each layer's other arguments."""
+    """What goes from layer to layer: the stream [B, T, D], and each layer's other arguments."""
 
     stream: mx.array
     arguments: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...]
@@ -44,7 +47,7 @@ class LayerStack:
         self._inner = modules[inner_path]
         self._outer = modules[outer_path]
         self.whole = not inner_path
-        self.layers: list[nn.Module] = list(model.layers)
+        self.layers = blocks_of(model)
 
     def __len__(self) -> int:
         return len(self.layers)
@@ -95,14 +98,14 @@ def check_projection(stack: LayerStack) -> bool:
         model = stack._model(ids)[0]
         difference = mx.abs(parts - model).max()
         mx.eval(difference)
-    except Exception:  # whatever a foreign model raises here means that its parts do not come apart
+    except Exception:  # noqa: BLE001 - whatever a foreign model raises here means that its parts do not come apart
         return False
     return bool(difference <= 1e-4 * mx.abs(model).max())
 
 
 def block_path(model: nn.Module) -> str:
     """Path of the list of blocks, such as model.layers; empty if it is not a plain attribute."""
-    blocks: Sequence[nn.Module] = model.layers
+    blocks = blocks_of(model)
     for path, module in model.named_modules():
         if module is blocks[0]:
             return path.rsplit(".", 1)[0]
@@ -153,7 +156,7 @@ class _Recorder:
 
 @contextmanager
 def _shadow(module: nn.Module, name: str, value: Any) -> Iterator[None]:
-    """Hide a child behind a stand-in. mlx keeps children in the module's dict, so a plain attribute wins."""
+    """Hide a child behind a stand-in: a plain attribute wins over mlx's dict of children."""
     module.__dict__[name] = value
     try:
         yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 import mlx.nn as nn
 
@@ -23,7 +24,7 @@ _FUSED = {
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Paths of the layers to adapt, their names inside a block, and what should be said about it."""
+    """Paths of the layers to adapt, their names inside a block, and what should be said."""
 
     paths: list[str]
     keys: list[str]
@@ -42,7 +43,7 @@ def choose(model: nn.Module, target_modules: str | list[str], num_layers: int) -
     Raises:
         ConfigError: a name matches nothing, or there are fewer blocks than num_layers.
     """
-    blocks: list[nn.Module] = list(model.layers)
+    blocks = blocks_of(model)
     if num_layers > len(blocks):
         raise ConfigError(
             f"num_layers is {num_layers}",
@@ -66,7 +67,9 @@ def choose(model: nn.Module, target_modules: str | list[str], num_layers: int) -
         if type(module).__name__ in ("SwitchLinear", "QuantizedSwitchLinear")
     }
     if experts and target_modules == "auto":
-        warnings.append("the experts of this model stay as they are; only its other linears are adapted")
+        warnings.append(
+            "the experts of this model stay as they are; only its other linears are adapted"
+        )
     chosen = [(number, name) for number, name in linears if name in wanted]
     return Targets(
         paths=[f"{prefix}.{number}.{name}" for number, name in chosen],
@@ -74,6 +77,12 @@ def choose(model: nn.Module, target_modules: str | list[str], num_layers: int) -
         num_layers=count,
         warnings=warnings,
     )
+
+
+def blocks_of(model: nn.Module) -> list[nn.Module]:
+    """The model's blocks, first to last."""
+    blocks: Any = model.layers
+    return list(blocks)
 
 
 def _wanted(
@@ -92,7 +101,8 @@ def _wanted(
             near = difflib.get_close_matches(asked, last, 1)
             raise ConfigError(
                 f"target_modules names {asked!r}, which matches no linear layer of this model",
-                try_this=(f"did you mean {near[0]}? " if near else "") + f"it has {', '.join(last)}",
+                try_this=(f"did you mean {near[0]}? " if near else "")
+                + f"it has {', '.join(last)}",
                 key="target_modules",
             )
         blocks = {number for number, name in linears if name in hits}

@@ -1,1 +1,1 @@
-"""From per-token log-probabilities to a loss and its metrics: pure functions, the same for every head."""
+"""From per-token log-probabilities to a loss and its metrics: pure functions for any head."""

@@ -11,12 +11,11 @@ from trainer_core.data.types import TokenisedExample
 from trainer_core.objectives.maths import softplus
 from trainer_core.objectives.rows import Metrics, RowLogps, ScoredRow, Totals, response_only
 
-
 T = TypeVar("T")
 
 
 class Dpo:
-    """softplus(-beta * ((pi_w - ref_w) - (pi_r - ref_r))), mean over rows; terms are response sums."""
+    """softplus(-beta * ((pi_w - ref_w) - (pi_r - ref_r))), row mean of response sums."""
 
     def __init__(self, beta: float) -> None:
         self.beta = beta

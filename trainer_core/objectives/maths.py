@@ -12,8 +12,9 @@ CEILING = -1e-7
 def log1mexp(x: mx.array) -> mx.array:
     """log(1 - exp(x)) for x < 0, after Maechler 2012, "Accurately computing log(1 - exp(-|a|))".
 
-    Two branches meet at -ln 2. x is held below `CEILING`; beyond it the gradient is zero. Each branch gets an
-    argument that is safe for it, so that no NaN leaks from the branch that is not taken.
+    Two branches meet at -ln 2. x is held below `CEILING`; beyond it the gradient is zero. Each
+    branch gets an argument that is safe for it, so that no NaN leaks from the branch that is not
+    taken.
     """
     x = mx.minimum(x, CEILING)
     near = x > -math.log(2)

@@ -1,4 +1,4 @@
-"""Odds-ratio preference optimisation, Hong et al. 2024, arXiv:2403.07691: loss = nll + lambda * or."""
+"""Odds-ratio preference optimisation, Hong et al. 2024, arXiv:2403.07691: nll + lambda * or."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from trainer_core.objectives.rows import (
 class Orpo:
     """ORPO with mean response log-probabilities lw (chosen) and lr (rejected).
 
-    `full` scope: nll is the token mean over every predicted token of the chosen sequences of the step.
-    `response` scope: nll is the mean over rows of -lw. The odds term is the same in both.
+    `full` scope: nll is the token mean over every predicted token of the chosen sequences of the
+    step. `response` scope: nll is the mean over rows of -lw. The odds term is the same in both.
     """
 
     def __init__(self, weight: float, scope: Literal["full", "response"]) -> None:
@@ -71,7 +71,8 @@ class Orpo:
 
 
 def _response_mean(logps: mx.array | None, scored: Scored | None) -> mx.array:
-    assert logps is not None and scored is not None, "ORPO scores pairs"
+    assert logps is not None, "ORPO scores pairs"
+    assert scored is not None, "ORPO scores pairs"
     mask = scored.response
     if not mask.all():
         logps = logps[mx.array(np.flatnonzero(mask))]

@@ -1,4 +1,4 @@
-"""What an objective is given: the scored tokens of each row and the totals of the optimiser step."""
+"""What an objective is given: the scored tokens of each row and the totals of the step."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ class ScoredRow:
 class RowLogps:
     """Log-probabilities of a row's scored tokens, float32 vectors as long as `positions`.
 
-    `reference` holds the summed response log-probabilities (chosen, rejected) under DPO's reference.
+    `reference` holds the summed response log-probabilities (chosen, rejected) under DPO's
+    reference.
     """
 
     row: ScoredRow
@@ -76,9 +77,10 @@ class RowLogps:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts over all rows of an optimiser step (or of a validation), known before its first backward.
+    """Counts over all rows of a step or a validation, known before its first backward.
 
-    Each micro-batch divides its sums by these, so contributions add up to the big batch's loss exactly.
+    Each micro-batch divides its sums by these, so contributions add up to the big batch's loss
+    exactly.
     """
 
     rows: int

@@ -1,4 +1,4 @@
-"""Tokenizers with the oddities of real ones, templates with the habits of real ones, and rows on disk."""
+"""Tokenizers and templates with the oddities of real ones, and rows on disk."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ TEMPLATES = {
     # Takes the reasoning out of every answer but the last.
     "rewriting": (
         "{% for m in messages %}<|im_start|>{{ m['role'] }}\n"
-        "{% if m['role'] == 'assistant' and not loop.last %}{{ m['content'].split('</think>')[-1] }}"
+        "{% if m['role'] == 'assistant' and not loop.last %}"
+        "{{ m['content'].split('</think>')[-1] }}"
         "{% elif m['role'] == 'assistant' and '</think>' not in m['content'] %}"
         "<think></think>{{ m['content'] }}{% else %}{{ m['content'] }}{% endif %}"
         "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -73,18 +74,21 @@ TEMPLATES = {
     # Generation markers that leave the end-of-turn token outside.
     "marked": (
         "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{% if m['role'] == 'assistant' %}"
-        "{% generation %}{{ m['content'] }}{% endgeneration %}{% else %}{{ m['content'] }}{% endif %}"
+        "{% generation %}{{ m['content'] }}{% endgeneration %}{% else %}{{ m['content'] }}"
+        "{% endif %}"
         "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     ),
     # Plain words, no special token anywhere.
     "plain": (
-        "{% for m in messages %}{{ '### ' + m['role'] + ':\n' + m['content'] + '\n\n' }}{% endfor %}"
+        "{% for m in messages %}{{ '### ' + m['role'] + ':\n' + m['content'] + '\n\n' }}"
+        "{% endfor %}"
         "{% if add_generation_prompt %}{{ '### assistant:\n' }}{% endif %}"
     ),
     # Like Llama 2: system inside the first user turn, BOS and EOS around every round.
     "rounds": (
         "{% for m in messages %}{% if m['role'] == 'user' %}{{ bos_token + '[INST] ' + m['content']"
-        " + ' [/INST]' }}{% elif m['role'] == 'assistant' %}{{ ' ' + m['content'] + ' ' + eos_token }}"
+        " + ' [/INST]' }}{% elif m['role'] == 'assistant' %}"
+        "{{ ' ' + m['content'] + ' ' + eos_token }}"
         "{% endif %}{% endfor %}"
     ),
 }
@@ -189,6 +193,12 @@ def write(tmp_path: Path) -> Write:
         return path
 
     return put
+
+
+@pytest.fixture(scope="session")
+def templates() -> dict[str, str]:
+    """The templates by name."""
+    return TEMPLATES
 
 
 def config(data: Path | str = "unused", **options: Any) -> RunConfig:

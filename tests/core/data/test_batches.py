@@ -55,8 +55,12 @@ def test_a_run_can_be_taken_up_at_any_step(
     data: st.DataObject,
 ) -> None:
     options = {
-        "batch_size": batch_size, "accumulation": accumulation, "shuffle": shuffle, "seed": seed, "iters": iters,
-    }  # fmt: skip
+        "batch_size": batch_size,
+        "accumulation": accumulation,
+        "shuffle": shuffle,
+        "seed": seed,
+        "iters": iters,
+    }
     whole = list(windows(n_rows, **options))
     assert len(whole) == iters
     first = data.draw(st.integers(1, iters))

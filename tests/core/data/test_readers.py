@@ -56,7 +56,9 @@ def test_lines_of_a_pretty_printed_array(file: Path) -> None:
     found = rows(read(file, text))
     assert [value for _, value in found] == values
     lines = text.split("\n")
-    assert [line for line, _ in found] == [i + 1 for i, l in enumerate(lines) if l == "  {"]
+    assert [number for number, _ in found] == [
+        i + 1 for i, line in enumerate(lines) if line == "  {"
+    ]
 
 
 @pytest.mark.parametrize("indent", [None, 0, 4])
@@ -114,7 +116,7 @@ def test_hints_fit_the_mistake(file: Path, line: str, hint: str) -> None:
         '{"text": "a "quoted" word"}',
         '{"text": "x",}',
         '{"text" "x"}',
-        '{"messages": [{"role": "user", "content": "a "b" c"}, {"role": "assistant", "content": ""}]}',
+        '{"messages": [{"role": "user", "content": "a "b" c"}, {"role": "assistant"}]}',
     ],
 )
 @pytest.mark.parametrize("indent", [0, 2])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable
@@ -82,10 +83,8 @@ def test_code_in_a_folder_is_not_run(folder: Path, configure: Configure, tmp_pat
     settings["auto_map"] = {"AutoTokenizer": ["evil.Evil", None]}
     settings["tokenizer_class"] = "Evil"
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    try:
+    with contextlib.suppress(ModelError):
         load_tokenizer(folder, configure())
-    except ModelError as error:
-        assert "tokenizer" in error.what
     assert not mark.exists()
 
 
@@ -107,7 +106,8 @@ def test_prompt_ids_are_those_of_transformers_with_one_bos(
     tokenizer = make_tokenizer(kind, template, adds_bos=True, eos="</s>")
     theirs = tokenizer.hf.apply_chat_template(USER, add_generation_prompt=True, return_dict=False)
     ours = tokenizer.prompt_ids(USER)
-    assert ours == theirs if theirs[0] == tokenizer.bos_id else [tokenizer.bos_id, *theirs]
+    has_bos = theirs[0] == tokenizer.bos_id
+    assert ours == (theirs if has_bos else [tokenizer.bos_id, *theirs])
     assert ours.count(tokenizer.bos_id) == 1
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from enum import Enum
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
 from app.viewmodels.progress_vm import STAGES
+from app.viewmodels.wording import count, number
 from trainer_core.events import Event, Stage
+from trainer_core.export.report import ExportReport
 
 
 class ExportState(Enum):
@@ -30,6 +31,7 @@ class ExportViewModel(QObject):
         folder: where to.
         message: what is going on, or what went wrong.
         figures: label and value of what the proof measured.
+        command: the line that tries the exported adapter with mlx-lm.
 
     Signals:
         changed: any of them.
@@ -43,19 +45,9 @@ class ExportViewModel(QObject):
         self.source: Path | None = None
         self.folder: Path | None = None
         self.message = ""
-        self.model = ""
+        self.command = ""
         self.figures: list[tuple[str, str]] = []
         self._dirty = False
-
-    @property
-    def command(self) -> str:
-        """The line that tries the exported adapter with mlx-lm."""
-        if self.folder is None:
-            return ""
-        adapter = shlex.quote(str(self.folder))
-        prompt = shlex.quote("What is the capital of France?")
-        model = shlex.quote(self.model or "MODEL")
-        return f"mlx_lm.generate --model {model} --adapter-path {adapter} --prompt {prompt}"
 
     def begin(self, source: Path, folder: Path) -> None:
         """Export was pressed and a folder chosen."""
@@ -64,7 +56,7 @@ class ExportViewModel(QObject):
         self.folder = folder
         self.message = "Waiting for the engine"
         self.figures = []
-        self.model = ""
+        self.command = ""
         self.changed.emit()
 
     def take(self, event: Event) -> None:
@@ -78,6 +70,25 @@ class ExportViewModel(QObject):
         if self._dirty:
             self._dirty = False
             self.changed.emit()
+
+    def succeed(self, report: ExportReport) -> None:
+        """The export is written and proven."""
+        self.state = ExportState.DONE
+        self.folder = report.folder
+        self.message = (
+            "mlx-lm loaded the exported adapter and it answers as the trained one does, "
+            f"on {count(len(report.prompts), 'prompt')}."
+        )
+        self.figures = [
+            ("Folder", str(report.folder)),
+            (
+                "Largest logit difference",
+                f"{number(report.logits_difference)} (largest logit {number(report.logits_scale)})",
+            ),
+            ("Same likeliest token", f"{report.same_choices:.1%} of positions"),
+        ]
+        self.command = report.command
+        self.changed.emit()
 
     def fail(self, text: str) -> None:
         """The export did not work, or did not prove itself."""

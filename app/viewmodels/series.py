@@ -118,6 +118,12 @@ class Series:
         """The newest raw value."""
         return float(self._values[self._size - 1]) if self._size else None
 
+    def between(self, first: float, last: float) -> slice:
+        """Where the steps from `first` to `last` are, with one more at each end."""
+        begin = int(np.searchsorted(self.steps, first, side="left"))
+        end = int(np.searchsorted(self.steps, last, side="right"))
+        return slice(max(begin - 1, 0), end + 1)
+
     def at(self, step: float) -> tuple[float, float] | None:
         """Step and raw value of the point nearest to `step`."""
         if not self._size:

@@ -18,9 +18,11 @@ from app.viewmodels.log_vm import LogViewModel
 from app.viewmodels.notice_vm import Notice, NoticeViewModel, error_notice, finished_notice
 from app.viewmodels.progress_vm import ProgressViewModel
 from app.viewmodels.run_vm import RunViewModel
+from app.viewmodels.wording import number
 from trainer_core.config import RunConfig
 from trainer_core.errors import ConfigError, TrainerError
 from trainer_core.events import Event, Failed, Finished
+from trainer_core.export.report import ExportReport
 
 TICK_MS = 40
 """25 times a second."""
@@ -244,9 +246,14 @@ class Session(QObject):
         self.current = None
         if message.job == "train":
             self.run.end()
-        elif message.job == "export":
+        elif isinstance(message.result, ExportReport):
             self.export.succeed(message.result)
-            self.log.say(f"{self.export.message} in {self.export.folder}", "success")
+            difference = number(message.result.logits_difference)
+            self.log.say(
+                f"Exported the adapter to {message.result.folder}; loaded by mlx-lm its logits differ "
+                f"by {difference} at most",
+                "success",
+            )
 
     def _fail(self, message: JobFailed) -> None:
         self._waiting -= 1

@@ -22,7 +22,6 @@ class CompactAxis(pg.AxisItem):
         self.setTickFont(font)
         self.enableAutoSIPrefix(False)
         self.setStyle(tickLength=0, tickTextOffset=6, maxTickLevel=0, hideOverlappingLabels=True)
-        self.setZValue(-10)
         self.setTickDensity(1.4 if orientation == "left" else 1.0)
         if orientation == "left":
             self.setWidth(LEFT_WIDTH)

@@ -7,17 +7,26 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal
-from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.viewmodels.curves_vm import CurvesViewModel
+from app.viewmodels.plot_range import Range, step_range, value_range
 from app.viewmodels.plot_table import Curve, Plot
+from app.viewmodels.thinning import envelope, every_nth
 from app.viewmodels.wording import number
 from app.views.axis import CompactAxis
-from app.views.palette import Palette
+from app.views.palette import Palette, mixed
 
-FAINT = 80
-"""Alpha of the raw line behind the smoothed one."""
+FAINT = 0.35
+"""Strength of the raw line behind the smoothed one."""
+
+SHARE_RANGE = (-0.05, 1.08)
+
+# Strokes are what drawing costs, and a plot is some 400 pixels wide. As one path, a noisy thick line
+# takes 20 times as long as segment by segment, and a translucent one 5 times as long as an opaque one.
+pg.setConfigOption("segmentedLineMode", "on")
+MOST_RAW = 500
+MOST_SMOOTH = 250
 
 
 class CurvePlot(QFrame):
@@ -40,48 +49,29 @@ class CurvePlot(QFrame):
         self.plot = plot
         self._vm = vm
         self._palette = palette
-        self.setProperty("role", "card")
-        self.setToolTip(plot.help)
-        self.setMinimumSize(170, 120)
-        self._title = QLabel(plot.title)
-        self._title.setProperty("role", "heading")
+        self._zoom: Range | None = None
+        self._shown_x: Range | None = None
+        self._shown_y: Range | None = None
         self._figures = QLabel()
-        self._figures.setProperty("role", "small")
-        self._figures.setTextFormat(Qt.TextFormat.RichText)
-        self._figures.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._figures.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._axes = {side: CompactAxis(side) for side in ("left", "bottom")}
+        # pyqtgraph is not typed: its widgets get their methods from the items they hold.
         self._view: Any = pg.PlotWidget(axisItems=self._axes, background=None)
-        self._view.setToolTip("")
+        self._cursor = pg.InfiniteLine(angle=90, movable=False)
+        self._best: Any = pg.ScatterPlotItem(size=14, symbol="o", brush=None)
+        self._lines: dict[str, Any] = {}
+        self._raws: dict[str, Any] = {}
+        self._lay_out()
         self._build_view()
-        self._lines: dict[str, pg.PlotDataItem] = {}
-        self._raws: dict[str, pg.PlotDataItem] = {}
         self._add_curves()
-        header = QHBoxLayout()
-        header.setContentsMargins(0, 0, 4, 0)
-        header.addWidget(self._title)
-        header.addWidget(self._figures, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(12, 9, 8, 6)
-        layout.setSpacing(4)
-        layout.addLayout(header)
-        layout.addWidget(self._view, 1)
         self.paint_with(palette)
 
     def refresh(self) -> None:
         """Draw the points as they are now."""
+        self._fit()
         for curve in self.plot.curves:
-            series = self._vm.series(self.plot, curve)
-            smoothed = series.smoothing > 0
-            self._lines[curve.role].setData(series.steps, series.smoothed)
-            if curve.role in self._raws:
-                self._raws[curve.role].setData(
-                    *((series.steps, series.values) if smoothed else ([], []))
-                )
+            self._draw(curve)
             if curve.validation:
-                self._mark_best(
-                    series.at(self._vm.best_step) if self._vm.best_step is not None else None
-                )
+                self._mark_best(curve)
         self.refresh_hover()
 
     def refresh_hover(self) -> None:
@@ -90,16 +80,12 @@ class CurvePlot(QFrame):
         self._cursor.setVisible(step is not None)
         if step is not None:
             self._cursor.setValue(step)
-        parts: list[str] = []
+        parts = [] if step is None else [f"step {step:,.0f}"]
         for curve in self.plot.curves:
             series = self._vm.series(self.plot, curve)
-            found = (
-                series.at(step) if step is not None else (0.0, series.last) if len(series) else None
-            )
-            if found is not None:
-                parts.append(self._figure(curve, found[1]))
-        if step is not None and parts:
-            parts.insert(0, f"step {step:,.0f}")
+            point = series.at(step if step is not None else np.inf)
+            if point is not None:
+                parts.append(self._figure(curve, point[1]))
         self._figures.setText("&nbsp;&nbsp; ".join(parts))
 
     def paint_with(self, palette: Palette) -> None:
@@ -116,24 +102,40 @@ class CurvePlot(QFrame):
                 self._lines[curve.role].setSymbolBrush(colour)
                 self._lines[curve.role].setSymbolPen(pg.mkPen(palette.raised, width=1))
             if curve.role in self._raws:
-                faint = QColor(colour)
-                faint.setAlpha(FAINT)
+                faint = mixed(colour, palette.raised, FAINT)
                 self._raws[curve.role].setPen(pg.mkPen(faint, width=1))
         self._best.setPen(pg.mkPen(palette.curve_valid, width=1.5))
         self.refresh_hover()
 
-    def show_range(self, first: float, last: float) -> None:
-        """Show these steps."""
-        self._view.setXRange(first, last, padding=0)
-
-    def show_all(self) -> None:
-        """Show all steps, and follow new ones."""
-        self._view.getViewBox().enableAutoRange(x=True)
+    def show_range(self, zoom: Range | None) -> None:
+        """Show these steps; None shows all, and follows new ones."""
+        self._zoom = zoom
+        self.refresh()
 
     def leaveEvent(self, event: QEvent) -> None:
         """Called by Qt when the pointer leaves the card."""
         self.hovered.emit(None)
         super().leaveEvent(event)
+
+    def _lay_out(self) -> None:
+        self.setProperty("role", "card")
+        self.setToolTip(f"{self.plot.help}\nScroll to zoom, drag to move, double-click to see all.")
+        self.setMinimumSize(170, 120)
+        title = QLabel(self.plot.title)
+        title.setProperty("role", "heading")
+        self._figures.setProperty("role", "small")
+        self._figures.setTextFormat(Qt.TextFormat.RichText)
+        self._figures.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._figures.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        header = QHBoxLayout()
+        header.setContentsMargins(0, 0, 4, 0)
+        header.addWidget(title)
+        header.addWidget(self._figures, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(12, 9, 8, 6)
+        layout.setSpacing(4)
+        layout.addLayout(header)
+        layout.addWidget(self._view, 1)
 
     def _build_view(self) -> None:
         item = self._view.getPlotItem()
@@ -141,19 +143,15 @@ class CurvePlot(QFrame):
         item.hideButtons()
         item.setContentsMargins(0, 2, 2, 0)
         item.setMouseEnabled(x=True, y=False)
-        item.setClipToView(True)
-        item.setDownsampling(auto=True, mode="peak")
+        for axis in self._axes.values():
+            axis.setZValue(-10)  # the plot item puts its grid above the curves
         box = item.getViewBox()
-        box.setDefaultPadding(0.03)
-        box.setAutoVisible(y=True)
+        box.disableAutoRange()
         box.sigRangeChangedManually.connect(self._on_range_chosen)
-        if self.plot.share:
-            item.setYRange(-0.05, 1.08, padding=0)
-        self._cursor = pg.InfiniteLine(angle=90, movable=False)
         self._cursor.setVisible(False)
-        item.addItem(self._cursor, ignoreBounds=True)
-        self._best = pg.ScatterPlotItem(size=14, symbol="o", brush=None)
-        item.addItem(self._best, ignoreBounds=True)
+        for extra in (self._cursor, self._best):
+            item.addItem(extra, ignoreBounds=True)
+        self._best.setZValue(3)
         scene = self._view.scene()
         scene.sigMouseMoved.connect(self._on_mouse_moved)
         scene.sigMouseClicked.connect(self._on_mouse_clicked)
@@ -164,28 +162,62 @@ class CurvePlot(QFrame):
             if curve.validation:
                 options |= {"symbol": "o", "symbolSize": 7}
             elif self.plot.smooth:
-                self._raws[curve.role] = self._view.plot([], [], **options)
-            line = self._view.plot([], [], **options)
+                self._raws[curve.role] = self._view.plot(connect="finite", antialias=False)
+            line = self._view.plot(**options)
             line.setZValue(2 if curve.validation else 1)
             self._lines[curve.role] = line
-        self._best.setZValue(3)
 
-    def _mark_best(self, point: tuple[float, float] | None) -> None:
-        known = point is not None and np.isfinite(point[1])
-        self._best.setData(
-            [point[0]] if known and point else [], [point[1]] if known and point else []
+    def _fit(self) -> None:
+        """Set both axes, but only if they change: every change draws the axes anew."""
+        all_series = [self._vm.series(self.plot, curve) for curve in self.plot.curves]
+        steps = [series.steps for series in all_series if len(series)]
+        if not steps:
+            return
+        box = self._view.getViewBox()
+        wanted_x = self._zoom or step_range(
+            min(float(part[0]) for part in steps), max(float(part[-1]) for part in steps)
         )
+        if wanted_x != self._shown_x:
+            self._shown_x = wanted_x
+            box.setXRange(*wanted_x, padding=0)
+        if self.plot.share:
+            wanted_y: Range | None = SHARE_RANGE
+        else:
+            visible = [series.values[series.between(*wanted_x)] for series in all_series]
+            wanted_y = value_range(visible, self._shown_y)
+        if wanted_y is not None and wanted_y != self._shown_y:
+            self._shown_y = wanted_y
+            box.setYRange(*wanted_y, padding=0)
+
+    def _draw(self, curve: Curve) -> None:
+        series = self._vm.series(self.plot, curve)
+        part = series.between(*self._shown_x) if self._shown_x else slice(0, 0)
+        steps, values, smoothed = series.steps[part], series.values[part], series.smoothed[part]
+        line = self._lines[curve.role]
+        if curve.validation:
+            line.setData(steps, values)
+        elif series.smoothing > 0:
+            self._raws[curve.role].setData(*envelope(steps, values, MOST_RAW))
+            line.setData(*every_nth(steps, smoothed, MOST_SMOOTH))
+        else:
+            line.setData(*envelope(steps, values, MOST_RAW))
+            if curve.role in self._raws:
+                self._raws[curve.role].setData([], [])
+
+    def _mark_best(self, curve: Curve) -> None:
+        step = self._vm.best_step
+        point = None if step is None else self._vm.series(self.plot, curve).at(step)
+        if point is None or not np.isfinite(point[1]):
+            self._best.setData([], [])
+        else:
+            self._best.setData([point[0]], [point[1]])
 
     def _colour(self, curve: Curve) -> str:
         return str(getattr(self._palette, f"curve_{curve.role}"))
 
-    def _figure(self, curve: Curve, value: float | None) -> str:
+    def _figure(self, curve: Curve, value: float) -> str:
+        text = f"{value:.0%}" if self.plot.share and np.isfinite(value) else number(value)
         unit = f" {self.plot.unit}" if self.plot.unit else ""
-        text = (
-            f"{value:.0%}"
-            if self.plot.share and value is not None and value == value
-            else number(value)
-        )
         name = f"{curve.label} " if len(self.plot.curves) > 1 else ""
         dot = f"<span style='color:{self._colour(curve)}'>\N{BLACK CIRCLE}</span>"
         return f"{dot} {name}<span style='color:{self._palette.text}'>{text}{unit}</span>"
@@ -196,12 +228,9 @@ class CurvePlot(QFrame):
             self.hovered.emit(None)
             return
         wanted = box.mapSceneToView(position).x()
-        found = [
-            point
-            for curve in self.plot.curves
-            if (point := self._vm.series(self.plot, curve).at(wanted)) is not None
-        ]
-        self.hovered.emit(min(found, key=lambda p: abs(p[0] - wanted))[0] if found else None)
+        all_series = [self._vm.series(self.plot, curve) for curve in self.plot.curves]
+        found = [point[0] for series in all_series if (point := series.at(wanted)) is not None]
+        self.hovered.emit(min(found, key=lambda step: abs(step - wanted)) if found else None)
 
     def _on_mouse_clicked(self, event: Any) -> None:
         if event.double():
@@ -209,4 +238,5 @@ class CurvePlot(QFrame):
 
     def _on_range_chosen(self) -> None:
         first, last = self._view.getViewBox().viewRange()[0]
+        self._shown_x = (first, last)
         self.range_chosen.emit(first, last)

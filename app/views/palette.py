@@ -46,6 +46,17 @@ class Palette:
         return {k: v for k, v in asdict(self).items() if k != "name"}
 
 
+def mixed(colour: str, ground: str, share: float) -> str:
+    """`colour` laid over `ground` with this opacity, as an opaque colour."""
+
+    def channel(at: int) -> int:
+        return round(
+            int(colour[at : at + 2], 16) * share + int(ground[at : at + 2], 16) * (1 - share)
+        )
+
+    return "#" + "".join(f"{channel(at):02x}" for at in (1, 3, 5))
+
+
 LIGHT = Palette(
     name="light",
     window="#f3f1ee",

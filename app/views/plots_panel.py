@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
@@ -22,6 +22,9 @@ from app.views.empty_state import EmptyState
 from app.views.palette import SPACE
 from app.views.theme import Theme
 
+BETWEEN_PLOTS_MS = 25
+"""Four plots are redrawn ten times a second, each in a turn of its own."""
+
 PAGES: tuple[tuple[Page, str], ...] = (("training", "Training"), ("diagnostics", "Diagnostics"))
 
 
@@ -40,6 +43,10 @@ class PlotsPanel(QWidget):
         self._progress = progress
         self._theme = theme
         self._plots: list[CurvePlot] = []
+        self._stale: list[CurvePlot] = []
+        self._next = QTimer(self)
+        self._next.setInterval(BETWEEN_PLOTS_MS)
+        self._next.timeout.connect(self._refresh_next)
         self._zoom: tuple[float, float] | None = None
         self._tabs = QTabBar()
         self._tabs.setExpanding(False)
@@ -113,6 +120,7 @@ class PlotsPanel(QWidget):
             self._grid.removeWidget(plot)
             plot.hide()
             plot.deleteLater()
+        self._stale.clear()
         page = PAGES[self._tabs.currentIndex()][0]
         self._plots = [
             CurvePlot(plot, self._vm, self._theme.palette) for plot in self._vm.plots(page)
@@ -129,8 +137,7 @@ class PlotsPanel(QWidget):
             plot.hovered.connect(self._vm.set_hover)
             plot.range_chosen.connect(self._on_range_chosen)
             plot.reset_asked.connect(self._on_reset_asked)
-            if self._zoom is not None:
-                plot.show_range(*self._zoom)
+            plot.show_range(self._zoom)
         self._on_data_changed()
 
     def _on_data_changed(self) -> None:
@@ -140,8 +147,16 @@ class PlotsPanel(QWidget):
         best = self._vm.best_step
         self._best.setText("" if best is None else f"\N{FISHEYE} best at step {best:,}   ")
         self._refresh_empty()
-        for plot in self._plots:
-            plot.refresh()
+        self._stale += [plot for plot in self._plots if plot not in self._stale]
+        if self._stale and not self._next.isActive():
+            self._next.start()
+
+    def _refresh_next(self) -> None:
+        """Redraw one plot per turn of the event loop, so that no turn is long."""
+        if self._stale:
+            self._stale.pop(0).refresh()
+        if not self._stale:
+            self._next.stop()
 
     def _refresh_empty(self) -> None:
         if not self._vm.empty:
@@ -158,13 +173,12 @@ class PlotsPanel(QWidget):
     def _on_range_chosen(self, first: float, last: float) -> None:
         self._zoom = (first, last)
         for plot in self._plots:
-            if plot is not self.sender():
-                plot.show_range(first, last)
+            plot.show_range(self._zoom)
 
     def _on_reset_asked(self) -> None:
         self._zoom = None
         for plot in self._plots:
-            plot.show_all()
+            plot.show_range(None)
 
     def _on_smoothing_moved(self, value: int) -> None:
         self._vm.set_smoothing(value / 100)

@@ -11,6 +11,8 @@ import pytest
 # Before anything imports Qt, transformers or MLX.
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Several workers share the cores; threads that wait for each other would only be in the way.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from trainer_core.backend import prepare
 

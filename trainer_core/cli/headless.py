@@ -1,4 +1,4 @@
-"""The whole job without a screen: ask, train, export, verify, ask again.
+"""The whole job without a screen: train, export, verify, compare answers.
 
 `packaging/dev.py run --headless` starts it; by default it works on the sample project.
 """
@@ -56,10 +56,11 @@ def run(args: argparse.Namespace, out: TextIO) -> int:
     backend.prepare()
     config = load_config(args.config or sample_data("sft").parent / "sample.yaml", args.set)
     asked = questions(config, args.questions)
-    before = _ask(say, "Asking the model as it is", config, asked, None)
     finished = _train(config, out)
     target = (args.out or Path(finished.run) / "exported").expanduser()
     _export(finished, target, say)
+    # The base model has not changed, so its answers can wait until the curves have moved.
+    before = _ask(say, "Asking the model without the adapter", config, asked, None)
     after = _ask(say, "Asking the model with the exported adapter", config, asked, target)
     for line in compared(asked, before, after):
         say(line)

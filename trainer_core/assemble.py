@@ -7,18 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from trainer_core.backward.autograd import whole_graph
+from trainer_core.backward.choose import Backward
+from trainer_core.backward.segmented import Segmented
 from trainer_core.checkpoint import Keeper
 from trainer_core.config import RunConfig
 from trainer_core.data.batches import total_steps, windows
 from trainer_core.data.tokenizer import ChatTokenizer
 from trainer_core.data.types import Dataset
 from trainer_core.events import Event, Sample, Warned
+from trainer_core.fallback import fit_to_model, head_kind, tell_unshared
 from trainer_core.generate import stream
-from trainer_core.heads.head import Head, HeadKind
+from trainer_core.heads.head import Head
 from trainer_core.loop import Job
 from trainer_core.model.load import is_half
 from trainer_core.model.open_policy import AdaptedModel, open_for_training
 from trainer_core.objectives.objective import make_objective
+from trainer_core.plan import Plan
 from trainer_core.policy import Policy, Reference
 from trainer_core.reference import compute_reference, save_reference
 from trainer_core.runfolder import RunFolder
@@ -27,7 +31,7 @@ Tell = Callable[[Event], None]
 
 
 def assemble(
-    config: RunConfig,
+    plan: Plan,
     folder: Path,
     dataset: Dataset,
     tokenizer: ChatTokenizer,
@@ -37,7 +41,7 @@ def assemble(
     """Everything the loop works with.
 
     Args:
-        config: resolved but for what only the model knows.
+        plan: resolved but for what only the model knows.
         folder: the model's folder.
         dataset: tokenised rows.
         tokenizer: the model's.
@@ -47,24 +51,25 @@ def assemble(
     Raises:
         TrainerError: model, adapter or options do not fit.
     """
-    opened = open_for_training(folder, config)
-    for warning in _warnings(opened):
+    opened = open_for_training(folder, plan.config)
+    config, fallbacks = fit_to_model(plan, opened)
+    for warning in [*_warnings(opened), *fallbacks]:
         tell(warning)
-    config = config.model_copy(
-        update={"target_modules": list(opened.spec.keys), "num_layers": opened.spec.num_layers}
-    )
     objective = make_objective(config)
-    kind: HeadKind = "full" if opened.stack.whole else config.head  # type: ignore[assignment]
+    stack = opened.checked.stack
     policy = Policy(
-        opened.stack,
+        stack,
         opened.adapter,
-        Head(kind, opened.stack.project, config.chunk_size),
+        Head(head_kind(config.head), stack.project, config.chunk_size),
+        share_prefix=config.prefix_sharing == "on",
         dropout_seed=config.seed,
     )
     train = [objective.score(example) for example in dataset.train]
     valid = [objective.score(example) for example in dataset.valid]
     if config.val_rows:
         valid = valid[: config.val_rows]
+    if policy.share_prefix:
+        tell_unshared(train, tell)
     reference: tuple[Reference, Reference] | None = None
     if config.method == "dpo":
         base = config.dpo_reference == "base"
@@ -89,7 +94,7 @@ def assemble(
         config=config,
         policy=policy,
         objective=objective,
-        backward=whole_graph,
+        backward=_backward(config),
         train=train,
         valid=valid,
         valid_skipped=dataset.valid_rows_skipped,
@@ -104,12 +109,13 @@ def assemble(
     )
 
 
+def _backward(config: RunConfig) -> Backward:
+    size = config.segment_size
+    return Segmented(size) if isinstance(size, int) and size > 0 else whole_graph
+
+
 def _warnings(opened: AdaptedModel) -> list[Warned]:
     found = list(opened.warnings)
-    if opened.whole:
-        found.append(
-            Warned("whole_model", f"this model trains with the full head only: {opened.whole}")
-        )
     if is_half(opened.model):
         found.append(
             Warned(

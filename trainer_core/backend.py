@@ -185,6 +185,11 @@ def resolve_weights(asked: str, needs: MemoryEstimate, kind: Kind, available: in
     return WeightPolicy(asked)
 
 
+def fits(needed: int, available: int) -> bool:
+    """Whether a run that needs so many bytes may be planned with so many free."""
+    return needed <= int(available * _SHARE)
+
+
 def _use_private_temporary_folder() -> None:
     """Point TMPDIR at a folder of our own, unless it is one: MLX runs what it finds there."""
     current = Path(tempfile.gettempdir()).stat()

@@ -11,6 +11,7 @@ transformer's. Take the activations as right to a factor of two.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,7 +127,7 @@ def _adapter_parameters(tensors: list[Tensor], config: RunConfig) -> int:
 def _activations(
     shape: dict[str, Any], tensors: list[Tensor], config: RunConfig, length: int
 ) -> int:
-    """What autograd keeps per token and layer, one layer's attention scores, and the logits."""
+    """What autograd keeps of the layers in memory, one layer's attention scores, the logits."""
     text = shape.get("text_config") or shape
     layers = text.get("num_hidden_layers", 0)
     width = text.get("hidden_size", 0)
@@ -135,13 +136,21 @@ def _activations(
     head_width = text.get("head_dim") or width // max(heads, 1)
     inner = text.get("intermediate_size") or 4 * width
     vocabulary = text.get("vocab_size") or max((t.shape[0] for t in tensors if t.shape), default=0)
-    sequences = config.batch_size * (2 if config.method in PREFERENCE else 1)
+    sequences = 2 if config.method in PREFERENCE else 1
+    segment = config.segment_size if isinstance(config.segment_size, int) else 0
+    if segment == 0:
+        kept, boundaries = layers, 0
+        sequences *= config.batch_size
+    else:
+        # Rows stream one after the other; one segment is alive, and the states between segments.
+        kept, boundaries = min(segment, layers), math.ceil(layers / segment) + 1
     tokens = sequences * length
     per_token = 6 * width + (2 * heads + 2 * keys) * head_width + 4 * inner
     scores = 3 * sequences * heads * length * length  # one layer's, while its backward runs
     rows = tokens if config.head == "full" else min(tokens, config.chunk_size)
     logits = 3 * rows * vocabulary  # logits, softmax and their gradient
-    return _FLOAT32 * (layers * tokens * per_token + scores + logits)
+    streams = boundaries * tokens * width
+    return _FLOAT32 * (kept * tokens * per_token + streams + scores + logits)
 
 
 def _container_limit() -> int | None:

@@ -7,19 +7,29 @@ from pathlib import Path
 from typing import Any
 
 from trainer_core import backend, memory
-from trainer_core.config import RunConfig, refused, resolve
+from trainer_core.config import PREFERENCE, RunConfig, resolve
 from trainer_core.errors import ConfigError, ModelError
 from trainer_core.events import Warned
 from trainer_core.model.find import read_config
+
+# What `segment_size: auto` tries, from the fastest to the one that needs the least memory.
+_SEGMENTS = (0, 8, 4, 2, 1)
 
 _FROM_WARM_START = ("rank", "scale", "target_modules", "num_layers")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A resolved configuration, and what should be said about how it was resolved."""
+    """A resolved configuration, and what should be said about how it was resolved.
+
+    Attributes:
+        config: every `auto` settled; what only the model can tell may still fall back.
+        asked: as the user wrote it, where `auto` may fall back and anything else may not.
+        warnings: for the user.
+    """
 
     config: RunConfig
+    asked: RunConfig
     warnings: list[Warned] = field(default_factory=list)
 
 
@@ -37,24 +47,36 @@ def make_plan(config: RunConfig, folder: Path, longest: int | None = None) -> Pl
         OutOfMemoryError: the explicit weights do not fit.
     """
     config = resolve(config)
+    asked = config
     update: dict[str, Any] = {"head": "fused" if config.head == "auto" else config.head}
-    if config.segment_size == "auto":
-        update["segment_size"] = 0
-    elif config.segment_size != 0:
-        raise refused(config, "segment_size", "the segmented backward is not part of this version")
     if config.prefix_sharing == "auto":
-        update["prefix_sharing"] = "off"
+        update["prefix_sharing"] = "on" if config.method in PREFERENCE else "off"
     if config.attention == "auto":
         update["attention"] = "sdpa"
     if config.warm_start:
         update |= _from_warm_start(config, folder)
     config = config.model_copy(update=update)
-    needs = memory.estimate(folder, config, longest)
-    policy = backend.resolve_weights(
-        config.weights, needs, backend.device().kind, memory.available_bytes()
-    )
+    kind, available = backend.device().kind, memory.available_bytes()
+
+    def choose(size: int) -> tuple[backend.WeightPolicy, bool]:
+        """The weights that go with a segment size, and whether the run then fits."""
+        sized = config.model_copy(update={"segment_size": size})
+        needs = memory.estimate(folder, sized, longest)
+        policy = backend.resolve_weights(asked.weights, needs, kind, available)
+        return policy, policy.warning is None and backend.fits(
+            needs.total(policy.weights), available
+        )
+
+    if asked.segment_size == "auto":
+        size = next((size for size in _SEGMENTS if choose(size)[1]), _SEGMENTS[-1])
+    else:
+        size = asked.segment_size
+    policy, _ = choose(size)
     warnings = [policy.warning] if policy.warning is not None else []
-    return Plan(config.model_copy(update={"weights": policy.weights}), warnings)
+    if asked.segment_size == "auto" and size:
+        warnings.append(_segments_chosen(size, available))
+    update = {"segment_size": size, "weights": policy.weights}
+    return Plan(config.model_copy(update=update), asked, warnings)
 
 
 def count_blocks(folder: Path) -> int:
@@ -65,6 +87,15 @@ def count_blocks(folder: Path) -> int:
             if isinstance(part.get(key), int):
                 return part[key]
     raise ModelError(f"{folder / 'config.json'} does not say how many layers the model has")
+
+
+def _segments_chosen(size: int, available: int) -> Warned:
+    return Warned(
+        "segments",
+        f"the backward pass goes in segments of {size} layers, to fit in the "
+        f"{available / 1e9:.1f} GB that are free",
+        "a smaller sequence length or batch size leaves room for a faster way",
+    )
 
 
 def _from_warm_start(config: RunConfig, folder: Path) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -51,15 +53,16 @@ def train(config: RunConfig, emit: Tell, control: Control | None = None) -> Fini
     with EventLog(run.events) as log:
 
         def tell(event: Event) -> None:
-            log.append(event)
             emit(event)
+            log.append(event)
 
         try:
             warnings = [*preparation.warnings(device), *plan.warnings]
             return _train(plan, warnings, folder, raw, run, tell, control)
         except Exception as error:
-            fault = _out_of_memory(error) or error
-            tell(_failed(fault))
+            fault = _full_disk(error, run) or _out_of_memory(error) or error
+            with contextlib.suppress(OSError):  # a full disk does not take the record of it either
+                tell(_failed(fault))
             if not (run.adapter.exists() or run.best.exists() or run.checkpoints.exists()):
                 # Nothing was trained, so there is nothing worth a place among the runs.
                 shutil.rmtree(run.path, ignore_errors=True)
@@ -81,6 +84,7 @@ def _train(
     from trainer_core.assemble import assemble
     from trainer_core.loop import fit
     from trainer_core.passport import versions, write_passport
+    from trainer_core.reference import with_reference
 
     began = time.monotonic()
     config = plan.config
@@ -96,11 +100,16 @@ def _train(
         tell(warning)
     tokenizer, dataset = _prepare_data(config, folder, raw, tell)
     tell(Stage("load", "Loading the model"))
-    job = assemble(config, folder, dataset, tokenizer, run, tell)
+    job = assemble(plan, folder, dataset, tokenizer, run, tell)
     run.write_config(job.config)
+    if config.method == "dpo":
+        job = with_reference(job, run, tell, control)
     outcome = fit(job, tell, control)
     tell(Stage("save", "Saving the adapter"))
     adapter = job.keeper.save_final(outcome.steps)
+    if not job.valid:  # nothing tells which step was best, so the last one counts as it
+        job.keeper.save_best(outcome.steps)
+        outcome.best_step = outcome.steps
     finished = Finished(
         reason=outcome.reason,
         steps=outcome.steps,
@@ -156,6 +165,17 @@ def _failed(error: Exception) -> Failed:
         f"{type(error).__name__}: {error}",
         "please report it with the log",
     )
+
+
+def _full_disk(error: Exception, run: RunFolder) -> TrainerError | None:
+    """The system's refusal to write, wherever it came, as an error that says what to do."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        return TrainerError(
+            f"cannot write to {run.path}",
+            error.strerror or "the disk is full",
+            "make room on the disk or choose another runs folder; what was saved is intact",
+        )
+    return None
 
 
 def _out_of_memory(error: Exception) -> OutOfMemoryError | None:

@@ -1,4 +1,4 @@
-"""What the engine's tests share: small models with an adapter, rows of random tokens, comparisons."""
+"""What the engine's tests share: small models with an adapter, random rows, comparisons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainer_core.heads.head import Head, HeadKind
 from trainer_core.model.adapter_files import read_parameters, read_spec
 from trainer_core.model.load import load_model
 from trainer_core.model.lora import attach
-from trainer_core.model.stack import open_stack
+from trainer_core.model.open_stack import open_stack
 from trainer_core.model.targets import choose
 from trainer_core.policy import Policy
 
@@ -57,6 +57,7 @@ def small_policy(
     chunk: int = 7,
     dropout: float = 0.0,
     seed: int | None = 1,
+    share_prefix: bool = False,
 ) -> Policy:
     """A golden model with its adapter; with a seed, B gets values too, so that A has a gradient."""
     loaded = load_model(folder)
@@ -68,9 +69,10 @@ def small_policy(
         keys = mx.random.split(mx.random.key(seed), len(adapter.layers))
         for key, layer in zip(keys, adapter.layers.values(), strict=True):
             layer.lora_b = 0.05 * mx.random.normal(layer.lora_b.shape, key=key)
-    stack, why = open_stack(loaded.model)
-    assert not why
-    return Policy(stack, adapter, Head(head, stack.project, chunk))
+    checked = open_stack(loaded.model, loaded.config["model_type"])
+    assert not checked.whole
+    stack = checked.stack
+    return Policy(stack, adapter, Head(head, stack.project, chunk), share_prefix)
 
 
 def random_pairs(count: int, *, longest: int = 30, vocabulary: int = 256) -> list[TokenisedExample]:

@@ -150,7 +150,6 @@ def test_bad_values_are_refused(values):
         {"lora_plus_ratio": 2.0},
         {"optimizer": "muon"},
         {"head": "flash"},
-        {"prefix_sharing": "on", "method": "orpo"},
         {"grad_checkpoint": True},
         {"attention": "blocked"},
         {"isolation": "process"},

@@ -25,8 +25,8 @@ def adapter_distance(got: Path, wanted: Path) -> float:
     """Relative distance of two adapters.
 
     Adam turns a gradient of any size into a step of the learning rate's size, so where a gradient is
-    zero but for rounding, the element moves by rounding's sign. One such element in qwen3's DPO run
-    (a 1.4e-3 difference where all others agree to 1e-4) depends on the BLAS and the processor. The
+    zero but for rounding, the element moves by rounding's sign. One such element in qwen3's DPO
+    run (a 1.4e-3 difference where all others agree to 1e-4) depends on the BLAS and the processor. The
     two elements that differ most are therefore left out, of some tens of thousands.
     """
     ours, theirs = read_parameters(got), read_parameters(wanted)

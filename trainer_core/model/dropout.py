@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import mlx.core as mx
@@ -37,6 +39,15 @@ class DropoutSwitch:
 
     def __init__(self) -> None:
         self.plan: DropoutPlan | None = None
+
+    @contextmanager
+    def set(self, plan: DropoutPlan | None) -> Iterator[None]:
+        """Put a plan in force for as long as the block runs."""
+        before, self.plan = self.plan, plan
+        try:
+            yield
+        finally:
+            self.plan = before
 
 
 def drop(x: mx.array, rate: float, plan: DropoutPlan, target: int) -> mx.array:

@@ -85,6 +85,15 @@ class Adapter:
             found[f"{path}.lora_b"] = layer.lora_b
         return found
 
+    def names(self, start: int, stop: int) -> list[str]:
+        """Names of the arrays in layers start..stop-1, in the order of `parameters`."""
+        found: list[str] = []
+        for path in self.layers:
+            number = next((int(part) for part in path.split(".") if part.isdigit()), -1)
+            if start <= number < stop:
+                found += [f"{path}.lora_a", f"{path}.lora_b"]
+        return found
+
     def assign(self, parameters: dict[str, mx.array]) -> None:
         """Put arrays in place; names and shapes are those of `parameters`."""
         for name, value in parameters.items():

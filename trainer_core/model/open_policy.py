@@ -13,7 +13,7 @@ from trainer_core.events import Warned
 from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_spec
 from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
 from trainer_core.model.lora import Adapter, attach
-from trainer_core.model.stack import LayerStack, open_stack
+from trainer_core.model.open_stack import CheckedStack, open_stack
 from trainer_core.model.targets import blocks_of, choose
 
 
@@ -25,16 +25,14 @@ class AdaptedModel:
         loaded: the base.
         adapter: its trainable part.
         spec: the adapter's shape, as it is saved.
-        stack: the model's parts.
-        whole: why the stack cannot be taken apart, or an empty string.
+        checked: the model's parts, and what they cannot do.
         warnings: what should be told.
     """
 
     loaded: LoadedModel
     adapter: Adapter
     spec: AdapterSpec
-    stack: LayerStack
-    whole: str
+    checked: CheckedStack
     warnings: list[Warned] = field(default_factory=list)
 
     @property
@@ -73,9 +71,9 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
     )
     if config.warm_start:
         _fill(adapter, Path(config.warm_start).expanduser())
-    stack, whole = open_stack(loaded.model)
+    checked = open_stack(loaded.model, str(loaded.config.get("model_type")))
     warnings = [Warned("targets", text) for text in targets.warnings]
-    return AdaptedModel(loaded, adapter, spec, stack, whole, warnings)
+    return AdaptedModel(loaded, adapter, spec, checked, warnings)
 
 
 def open_with_adapter(folder: Path, adapter: Path, weights: WeightPolicy) -> AdaptedModel:
@@ -89,8 +87,8 @@ def open_with_adapter(folder: Path, adapter: Path, weights: WeightPolicy) -> Ada
     targets = choose(loaded.model, list(spec.keys), spec.num_layers)
     made = attach(loaded.model, targets.paths, rank=spec.rank, scale=spec.scale)
     _fill(made, adapter)
-    stack, whole = open_stack(loaded.model)
-    return AdaptedModel(loaded, made, spec, stack, whole)
+    checked = open_stack(loaded.model, str(loaded.config.get("model_type")))
+    return AdaptedModel(loaded, made, spec, checked)
 
 
 def _fill(adapter: Adapter, folder: Path) -> None:

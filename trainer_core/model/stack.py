@@ -1,21 +1,22 @@
 """LayerStack: a model as embed -> layers -> final norm -> projection, from the model's own code.
 
 Nothing of a model is reimplemented. Its own `__call__` runs with some of its parts swapped for
-recorders, so masks, scalings, soft caps and tied heads are whatever the model does. A model whose
+stand-ins, so masks, scalings, soft caps and tied heads are whatever the model does. A model whose
 parts do not come apart this way is used whole: its "hidden states" are then its logits and its
 projection is the identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
 
+from trainer_core.model.prefix_cache import LayerCache, Position
 from trainer_core.model.targets import blocks_of
 
 
@@ -24,11 +25,40 @@ class StackMismatch(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the model hands a layer besides the stream. `cache_at` is where its cache goes."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    cache_at: int | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class State:
-    """What goes from layer to layer: the stream [B, T, D], and each layer's other arguments."""
+    """What goes from layer to layer.
+
+    Attributes:
+        stream: the residual stream [B, T, D].
+        arguments: each layer's other arguments, constant.
+        shared: layer number -> keys and values [B, heads, T, D] that later layers read.
+        offset: position of the first token.
+    """
 
     stream: mx.array
-    arguments: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...]
+    arguments: tuple[Arguments, ...]
+    shared: Mapping[int, tuple[mx.array, mx.array]] = field(default_factory=dict)
+    offset: int = 0
+
+    def carried(self) -> list[mx.array]:
+        """The arrays that change from layer to layer, and so carry gradients."""
+        return [self.stream, *(array for pair in self.shared.values() for array in pair)]
+
+    def carrying(self, arrays: Sequence[mx.array]) -> State:
+        """The same state with other arrays in place of `carried`."""
+        pairs = {
+            number: (arrays[1 + 2 * i], arrays[2 + 2 * i]) for i, number in enumerate(self.shared)
+        }
+        return replace(self, stream=arrays[0], shared=pairs)
 
 
 class LayerStack:
@@ -44,63 +74,79 @@ class LayerStack:
         inner_path, self._layers_name = _split(block_path)
         outer_path, self._inner_name = _split(inner_path)
         self._model = model
-        self._inner = modules[inner_path]
-        self._outer = modules[outer_path]
+        self._inner: Any = modules[inner_path]
+        self._outer: Any = modules[outer_path]
+        self.block_path = block_path
         self.whole = not inner_path
-        self.layers = blocks_of(model)
+        self.layers: list[Any] = blocks_of(model)
 
     def __len__(self) -> int:
         return len(self.layers)
 
     def hidden(self, ids: mx.array) -> mx.array:
         """Final hidden states [B, T, D] of ids [B, T], after the last norm."""
-        return self._model(ids) if self.whole else self._inner(ids)
+        network: Any = self._model if self.whole else self._inner
+        return network(ids)
 
     def project(self, hidden: mx.array) -> mx.array:
         """Logits [N, V] of hidden states [N, D], by the model's own head."""
         if self.whole:
             return hidden
-        given = hidden[None]
-        with _shadow(self._outer, self._inner_name, _Returns(self._inner, given)):
-            return self._outer(_ANY_ID())[0]
+        with _shadow(self._outer, self._inner_name, _Returns(self._inner, hidden[None])):
+            return self._outer(_any_id())[0]
 
-    def embed(self, ids: mx.array) -> State:
-        """The state before the first layer, for ids [B, T]."""
-        seen: list[_Recorder] = [_Recorder(layer) for layer in self.layers]
-        with _shadow(self._inner, self._layers_name, seen):
-            self._inner(ids)
-        if any(recorder.calls != 1 for recorder in seen):
+    def embed(self, ids: mx.array, offset: int | None = None) -> State:
+        """The state before the first layer.
+
+        Args:
+            ids: [B, T].
+            offset: position of the first token if the layers will be given caches, else None.
+
+        Raises:
+            StackMismatch: the model does not call each layer once.
+        """
+        recorders = [_Recorder(layer, self._passed_on) for layer in self.layers]
+        caches = None if offset is None else [Position(offset) for _ in self.layers]
+        with _shadow(self._inner, self._layers_name, recorders):
+            self._inner(ids) if caches is None else self._inner(ids, cache=caches)
+        if any(recorder.calls != 1 for recorder in recorders):
             raise StackMismatch("its layers are not called once each")
-        return State(seen[0].stream, tuple((r.args, r.kwargs) for r in seen))
+        return State(recorders[0].stream, tuple(r.arguments for r in recorders), offset=offset or 0)
 
-    def run(self, state: State, start: int, stop: int) -> State:
-        """The state after layers start..stop-1."""
-        stream = state.stream
+    def run(
+        self, state: State, start: int, stop: int, caches: Sequence[LayerCache] | None = None
+    ) -> State:
+        """The state after layers start..stop-1, each with its cache of `caches` if given."""
         for number in range(start, stop):
-            args, kwargs = state.arguments[number]
-            stream = self.layers[number](stream, *args, **kwargs)
-        return State(stream, state.arguments)
+            cache = None if caches is None else caches[number - start]
+            state = self._run_layer(state, number, cache)
+        return state
 
-    def final(self, state: State) -> mx.array:
-        """Final hidden states [B, T, D]."""
-        passing: list[Any] = [_Returns(layer, state.stream) for layer in self.layers]
+    def final(self, stream: mx.array) -> mx.array:
+        """Final hidden states [B, T, D] of the stream after the last layer."""
+        passing = [_Returns(layer, self._passed_on(stream)) for layer in self.layers]
         with _shadow(self._inner, self._layers_name, passing):
-            return self._inner(_ANY_ID())
+            return self._inner(_any_id())
+
+    def _run_layer(self, state: State, number: int, cache: LayerCache | None) -> State:
+        args, kwargs = with_cache(state.arguments[number], cache)
+        return replace(state, stream=self.layers[number](state.stream, *args, **kwargs))
+
+    def _passed_on(self, stream: mx.array) -> Any:
+        """What a stand-in layer returns so that the model takes `stream` for its output."""
+        return stream
 
 
-def check_projection(stack: LayerStack) -> bool:
-    """Whether hidden states and projection reproduce the model's own logits on a short input."""
-    if stack.whole:
-        return True
-    ids = mx.array([[1, 2, 3, 4, 5]])
-    try:
-        parts = stack.project(stack.hidden(ids)[0])
-        model = stack._model(ids)[0]
-        difference = mx.abs(parts - model).max()
-        mx.eval(difference)
-    except Exception:  # noqa: BLE001 - whatever a foreign model raises here means that its parts do not come apart
-        return False
-    return bool(difference <= 1e-4 * mx.abs(model).max())
+def with_cache(
+    arguments: Arguments, cache: LayerCache | None
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """A layer's positional and named arguments with a cache in its place."""
+    args, kwargs = list(arguments.args), dict(arguments.kwargs)
+    if isinstance(arguments.cache_at, int):
+        args[arguments.cache_at] = cache
+    elif arguments.cache_at is not None:
+        kwargs[arguments.cache_at] = cache
+    return args, kwargs
 
 
 def block_path(model: nn.Module) -> str:
@@ -112,23 +158,14 @@ def block_path(model: nn.Module) -> str:
     return ""
 
 
-def open_stack(model: nn.Module) -> tuple[LayerStack, str]:
-    """The stack of a model, and why it has to be used whole, or an empty string."""
-    stack = LayerStack(model, block_path(model))
-    if not check_projection(stack):
-        stack.whole = True
-        return stack, "its hidden states and its head do not come apart"
-    return stack, ""
-
-
 class _Returns:
-    """Stands in for a module: gives back a fixed array, and the module's attributes."""
+    """Stands in for a module: gives back a fixed value, and the module's attributes."""
 
-    def __init__(self, module: nn.Module, given: mx.array) -> None:
+    def __init__(self, module: nn.Module, given: Any) -> None:
         self._module = module
         self._given = given
 
-    def __call__(self, *args: Any, **kwargs: Any) -> mx.array:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._given
 
     def __getattr__(self, name: str) -> Any:
@@ -138,24 +175,27 @@ class _Returns:
 class _Recorder:
     """Stands in for a layer: passes the stream through and keeps what the model gave with it."""
 
-    def __init__(self, layer: nn.Module) -> None:
+    def __init__(self, layer: nn.Module, passed_on: Any) -> None:
         self._layer = layer
+        self._passed_on = passed_on
         self.calls = 0
         self.stream: mx.array = mx.array(0)
-        self.args: tuple[Any, ...] = ()
-        self.kwargs: dict[str, Any] = {}
+        self.arguments = Arguments((), {})
 
-    def __call__(self, stream: mx.array, *args: Any, **kwargs: Any) -> mx.array:
+    def __call__(self, stream: mx.array, *args: Any, **kwargs: Any) -> Any:
         self.calls += 1
-        self.stream, self.args, self.kwargs = stream, args, kwargs
-        return stream
+        self.stream = stream
+        places: list[int | str] = [i for i, a in enumerate(args) if isinstance(a, Position)]
+        places += [name for name, a in kwargs.items() if isinstance(a, Position)]
+        self.arguments = Arguments(args, kwargs, places[0] if places else None)
+        return self._passed_on(stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._layer, name)
 
 
 @contextmanager
-def _shadow(module: nn.Module, name: str, value: Any) -> Iterator[None]:
+def _shadow(module: Any, name: str, value: Any) -> Iterator[None]:
     """Hide a child behind a stand-in: a plain attribute wins over mlx's dict of children."""
     module.__dict__[name] = value
     try:
@@ -164,7 +204,9 @@ def _shadow(module: nn.Module, name: str, value: Any) -> Iterator[None]:
         del module.__dict__[name]
 
 
-_ANY_ID: Callable[[], mx.array] = lambda: mx.zeros((1, 1), dtype=mx.int32)  # noqa: E731
+def _any_id() -> mx.array:
+    """Ids for a call whose embedding is not used."""
+    return mx.zeros((1, 1), dtype=mx.int32)
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -1,0 +1,62 @@
+"""What a model cannot do: `auto` falls back with a warning, an explicit value is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from trainer_core.config import RunConfig, refused
+from trainer_core.events import Event, Warned
+from trainer_core.heads.head import HeadKind
+from trainer_core.model.open_policy import AdaptedModel
+from trainer_core.objectives.rows import ScoredRow
+from trainer_core.plan import Plan
+from trainer_core.streams.pair import shares_prompt
+
+
+def fit_to_model(plan: Plan, opened: AdaptedModel) -> tuple[RunConfig, list[Warned]]:
+    """The configuration that this model can honour, and what fell back.
+
+    Args:
+        plan: resolved without knowing the model.
+        opened: the model with its checks.
+
+    Raises:
+        ConfigError: an explicit value cannot be honoured.
+    """
+    checked = opened.checked
+    update: dict[str, Any] = {
+        "target_modules": list(opened.spec.keys),
+        "num_layers": opened.spec.num_layers,
+    }
+    warnings: list[Warned] = []
+    for name, plain, why in (
+        ("head", "full", checked.whole),
+        ("segment_size", 0, checked.segments),
+        ("prefix_sharing", "off", checked.prefix),
+    ):
+        if not why or getattr(plan.config, name) == plain:
+            continue
+        if getattr(plan.asked, name) != "auto":
+            raise refused(plan.asked, name, f"not with this model: {why}")
+        update[name] = plain
+        warnings.append(Warned("fallback", f"{name} is {plain} for this model: {why}"))
+    return plan.config.model_copy(update=update), warnings
+
+
+def head_kind(head: str) -> HeadKind:
+    """The head of a resolved configuration."""
+    kinds: dict[str, HeadKind] = {"full": "full", "chunked": "chunked", "fused": "fused"}
+    return kinds[head]
+
+
+def tell_unshared(rows: Sequence[ScoredRow], tell: Callable[[Event], None]) -> None:
+    """Say how many pairs run as two forwards although prompts are shared where possible."""
+    count = sum(not shares_prompt(row) for row in rows)
+    if count:
+        tell(
+            Warned(
+                "prefix_unshared",
+                f"{count} of {len(rows)} pairs have no prompt to share and run as two sequences",
+            )
+        )

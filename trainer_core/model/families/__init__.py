@@ -1,0 +1,1 @@
+"""Families whose layers need more than the common stack gives them, one small file each."""

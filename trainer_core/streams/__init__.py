@@ -1,0 +1,1 @@
+"""How sequences go through the layers: padded batches, or a prompt followed by its answers."""

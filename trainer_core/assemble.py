@@ -1,4 +1,4 @@
-"""Put a run's parts together: model, adapter, head, objective, rows, reference, run folder."""
+"""Put a run's parts together: model, adapter, head, objective, rows, run folder."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from trainer_core.events import Event, Sample, Warned
 from trainer_core.fallback import fit_to_model, head_kind, tell_unshared
 from trainer_core.generate import stream
 from trainer_core.heads.head import Head
-from trainer_core.loop import Job
+from trainer_core.job import Job
 from trainer_core.model.load import is_half
 from trainer_core.model.open_policy import AdaptedModel, open_for_training
 from trainer_core.objectives.objective import make_objective
 from trainer_core.plan import Plan
-from trainer_core.policy import Policy, Reference
-from trainer_core.reference import compute_reference, save_reference
+from trainer_core.policy import Policy
 from trainer_core.runfolder import RunFolder
 
 Tell = Callable[[Event], None]
@@ -45,7 +44,7 @@ def assemble(
         folder: the model's folder.
         dataset: tokenised rows.
         tokenizer: the model's.
-        run: where adapters and the reference go.
+        run: where adapters go.
         tell: told of warnings and progress.
 
     Raises:
@@ -70,14 +69,6 @@ def assemble(
         valid = valid[: config.val_rows]
     if policy.share_prefix:
         tell_unshared(train, tell)
-    reference: tuple[Reference, Reference] | None = None
-    if config.method == "dpo":
-        base = config.dpo_reference == "base"
-        reference = (
-            compute_reference(policy, train, base=base, tell=tell),
-            compute_reference(policy, valid, base=base, tell=tell),
-        )
-        save_reference(run.path / "reference.safetensors", *reference)
     size: dict[str, Any] = {
         "batch_size": config.batch_size,
         "accumulation": config.grad_accumulation_steps,
@@ -98,8 +89,6 @@ def assemble(
         train=train,
         valid=valid,
         valid_skipped=dataset.valid_rows_skipped,
-        reference=reference[0] if reference else None,
-        valid_reference=reference[1] if reference else None,
         windows=windows(len(train), shuffle=config.shuffle, seed=config.seed, **size),
         total=total_steps(len(train), **size),
         keeper=Keeper(

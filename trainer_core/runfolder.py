@@ -6,6 +6,7 @@ flushed to the disk and renamed. The event record alone grows in place, line by 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -13,10 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from io import FileIO
 from pathlib import Path
 from tempfile import mkdtemp, mkstemp
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 from platformdirs import user_data_path
 
@@ -56,6 +58,11 @@ class RunFolder:
     def checkpoints(self) -> Path:
         """The folder of `step-N` folders."""
         return self.path / "checkpoints"
+
+    @property
+    def reference(self) -> Path:
+        """DPO's reference log-probabilities of every row."""
+        return self.path / "reference.safetensors"
 
     @property
     def passport(self) -> Path:
@@ -152,7 +159,7 @@ class EventLog:
     """Appends events to a run's record. Every line is handed to the system at once."""
 
     def __init__(self, path: Path) -> None:
-        self._file: IO[bytes] = path.open("ab+")
+        self._file: FileIO = path.open("ab+", buffering=0)
         if self._file.tell() > 0:
             self._file.seek(-1, os.SEEK_END)
             if self._file.read(1) != b"\n":
@@ -160,14 +167,23 @@ class EventLog:
                 self._file.write(b"\n")
 
     def append(self, event: Event) -> None:
-        """Write one event."""
-        self._file.write(to_json_line(event).encode() + b"\n")
-        self._file.flush()
+        """Write one event, or nothing of it.
+
+        Raises:
+            OSError: the disk does not take it.
+        """
+        line = to_json_line(event).encode() + b"\n"
+        end = self._file.tell()
+        try:
+            if self._file.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            self._file.truncate(end)
+            raise
 
     def close(self) -> None:
         """Flush to the disk and close."""
         if not self._file.closed:
-            self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
 

@@ -1,0 +1,52 @@
+"""Job: everything that the loop works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from trainer_core.backward.choose import Backward
+from trainer_core.checkpoint import Keeper
+from trainer_core.config import RunConfig
+from trainer_core.data.batches import Window
+from trainer_core.events import Event
+from trainer_core.objectives.objective import Objective
+from trainer_core.objectives.rows import ScoredRow
+from trainer_core.policy import Policy, Reference
+
+Tell = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything `loop.fit` works with.
+
+    Attributes:
+        config: resolved.
+        policy: what is trained.
+        objective: what for.
+        backward: how gradients are made.
+        train: scored training rows; windows name them by index.
+        valid: scored validation rows, may be empty.
+        valid_skipped: validation rows that could not be used.
+        windows: the optimiser steps in order.
+        total: how many there are.
+        keeper: where adapters go.
+        sample: answers prompts with the policy, for sample requests.
+        reference: DPO's sums for the training rows.
+        valid_reference: DPO's sums for the validation rows.
+    """
+
+    config: RunConfig
+    policy: Policy
+    objective: Objective
+    backward: Backward
+    train: Sequence[ScoredRow]
+    valid: Sequence[ScoredRow]
+    valid_skipped: int
+    windows: Iterable[Window]
+    total: int
+    keeper: Keeper
+    sample: Callable[[int, Sequence[str], int], Iterable[Event]]
+    reference: Reference | None = None
+    valid_reference: Reference | None = None

@@ -1,0 +1,114 @@
+"""One optimiser step: gradients of its micro-batches, clipping, update; or none of it, if NaN."""
+
+from __future__ import annotations
+
+import math
+
+import mlx.core as mx
+
+from trainer_core.control import Control
+from trainer_core.data.batches import Window
+from trainer_core.errors import TrainerError
+from trainer_core.events import Warned
+from trainer_core.job import Job, Tell
+from trainer_core.optim import Arrays, Optimiser, clip, global_norm
+from trainer_core.progress import StepMetrics
+
+
+class GaveUp(Exception):
+    """The step in hand was given up because a stop at once was asked for."""
+
+
+class Stepper:
+    """Takes the steps of a run.
+
+    Args:
+        job: what to train.
+        tell: told once of answers whose odds have no gradient, and of a step that was skipped.
+    """
+
+    def __init__(self, job: Job, tell: Tell) -> None:
+        self.optimiser = Optimiser(job.config, job.total)
+        self._job = job
+        self._tell = tell
+        self._skipped = 0
+        self._ceiling_told = False
+
+    def take(self, window: Window, control: Control) -> tuple[StepMetrics, float]:
+        """Metrics of the training forward and the gradient's norm before clipping.
+
+        A step whose loss or gradient is not finite changes nothing.
+
+        Raises:
+            GaveUp: a stop at once came in between.
+            TrainerError: this is the second step in a row that is not finite.
+        """
+        metrics, gradients = self._gradients(window, control)
+        norm = global_norm(gradients)
+        value = float(norm)
+        if math.isfinite(value) and math.isfinite(metrics.loss):
+            self._skipped = 0
+            clipped = clip(gradients, norm, self._job.config.grad_clip)
+            adapter = self._job.policy.adapter
+            updated = self.optimiser.update(adapter.parameters(), clipped, window.step)
+            mx.eval(updated, self.optimiser.arrays)
+            adapter.assign(updated)
+        else:
+            self._skip(window.step)
+        self._tell_of_ceiling(metrics)
+        return metrics, value
+
+    def _gradients(self, window: Window, control: Control) -> tuple[StepMetrics, Arrays]:
+        """Metrics and gradients summed over micro-batches, which is the big batch's gradient."""
+        job = self._job
+        batches = [[job.train[index] for index in batch] for batch in window.micro_batches]
+        rows = [row for batch in batches for row in batch]
+        totals = job.objective.totals(rows)
+        metrics = StepMetrics(
+            tokens=sum(row.example.tokens for row in rows),
+            supervised_tokens=sum(row.example.supervised_tokens for row in rows),
+        )
+        summed: Arrays | None = None
+        for batch in batches:
+            if control.stopping_now:
+                raise GaveUp
+            loss, shares, gradients = job.backward(
+                job.policy, job.objective, batch, totals, job.reference, window.step
+            )
+            if summed is not None:
+                gradients = {name: summed[name] + g for name, g in gradients.items()}
+            # Evaluated here, so that the graph of one micro-batch is gone before the next begins.
+            mx.eval(loss, shares, gradients)
+            summed = gradients
+            metrics.add(float(loss), {name: float(value) for name, value in shares.items()})
+        assert summed is not None, "a window has at least one row"
+        return metrics, summed
+
+    def _skip(self, step: int) -> None:
+        self._skipped += 1
+        if self._skipped > 1:
+            raise TrainerError(
+                f"the loss or gradient of step {step} is not finite, the second in a row",
+                "nothing was changed by these two steps",
+                "lower the learning rate, or train in float32 with weights: float32",
+            )
+        self._tell(
+            Warned(
+                "nonfinite",
+                f"the loss or gradient of step {step} is not a finite number; the step was skipped",
+                "if it happens again the run stops",
+            )
+        )
+
+    def _tell_of_ceiling(self, metrics: StepMetrics) -> None:
+        count = int(metrics.values.get("at_ceiling", 0))
+        if count and not self._ceiling_told:
+            self._ceiling_told = True
+            self._tell(
+                Warned(
+                    "probability_one",
+                    f"{count} answers of a step have probability one, so their odds have no "
+                    "gradient",
+                    "look for empty or one-token answers in the data",
+                )
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +11,19 @@ from app.training.messages import JobKind
 from trainer_core.config import RunConfig
 from trainer_core.control import Control
 from trainer_core.events import Event
+
+ENGINE = (
+    "trainer_core.run",
+    "trainer_core.assemble",
+    "trainer_core.loop",
+    "trainer_core.passport",
+    "trainer_core.model.sample_model",
+    "trainer_core.export.mlx",
+    "mlx_lm.utils",
+    "mlx_lm.tuner.utils",
+    "mlx_lm.models.llama",
+)
+"""What a run imports, in the order of a run."""
 
 
 class Job(Protocol):
@@ -39,8 +53,10 @@ class WarmUp:
         from trainer_core import backend
 
         backend.prepare()
-        import trainer_core.export.mlx
-        import trainer_core.run  # noqa: F401
+        for name in ENGINE:
+            importlib.import_module(name)
+        # transformers imports its parts when they are first asked for.
+        from transformers import AutoTokenizer, PreTrainedTokenizerFast  # noqa: F401
 
 
 class Train:

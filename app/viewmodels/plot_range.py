@@ -1,4 +1,4 @@
-"""Axis ranges that hold still: they grow in strides, so that axes are not drawn anew at every step."""
+"""Axis ranges that hold still: they grow in strides, for every change redraws the axes."""
 
 from __future__ import annotations
 

@@ -250,8 +250,8 @@ class Session(QObject):
             self.export.succeed(message.result)
             difference = number(message.result.logits_difference)
             self.log.say(
-                f"Exported the adapter to {message.result.folder}; loaded by mlx-lm its logits differ "
-                f"by {difference} at most",
+                f"Exported the adapter to {message.result.folder}; "
+                f"loaded by mlx-lm its logits differ by {difference} at most",
                 "success",
             )
 

@@ -1,4 +1,4 @@
-"""Fewer points for the same picture: a screen has some hundred columns, a long run many more steps."""
+"""Fewer points for the same picture: a plot has some hundred columns, a run many more steps."""
 
 from __future__ import annotations
 

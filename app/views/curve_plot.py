@@ -22,8 +22,8 @@ FAINT = 0.35
 
 SHARE_RANGE = (-0.05, 1.08)
 
-# Strokes are what drawing costs, and a plot is some 400 pixels wide. As one path, a noisy thick line
-# takes 20 times as long as segment by segment, and a translucent one 5 times as long as an opaque one.
+# Strokes are what drawing costs, and a plot is some 400 pixels wide. A noisy thick line takes 20
+# times as long as one path as segment by segment; a translucent one 5 times as long as an opaque.
 pg.setConfigOption("segmentedLineMode", "on")
 MOST_RAW = 500
 MOST_SMOOTH = 250
@@ -108,9 +108,8 @@ class CurvePlot(QFrame):
         self.refresh_hover()
 
     def show_range(self, zoom: Range | None) -> None:
-        """Show these steps; None shows all, and follows new ones."""
+        """Show these steps from the next `refresh` on; None shows all, and follows new ones."""
         self._zoom = zoom
-        self.refresh()
 
     def leaveEvent(self, event: QEvent) -> None:
         """Called by Qt when the pointer leaves the card."""

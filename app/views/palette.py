@@ -50,9 +50,8 @@ def mixed(colour: str, ground: str, share: float) -> str:
     """`colour` laid over `ground` with this opacity, as an opaque colour."""
 
     def channel(at: int) -> int:
-        return round(
-            int(colour[at : at + 2], 16) * share + int(ground[at : at + 2], 16) * (1 - share)
-        )
+        over, under = (int(text[at : at + 2], 16) for text in (colour, ground))
+        return round(over * share + under * (1 - share))
 
     return "#" + "".join(f"{channel(at):02x}" for at in (1, 3, 5))
 

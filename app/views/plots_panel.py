@@ -15,7 +15,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.viewmodels.curves_vm import LARGEST_SMOOTHING, CurvesViewModel
-from app.viewmodels.plot_table import Page
+from app.viewmodels.plot_range import Range
+from app.viewmodels.plot_table import PLOTS, Page
 from app.viewmodels.progress_vm import ProgressViewModel
 from app.views.curve_plot import CurvePlot
 from app.views.empty_state import EmptyState
@@ -47,7 +48,7 @@ class PlotsPanel(QWidget):
         self._next = QTimer(self)
         self._next.setInterval(BETWEEN_PLOTS_MS)
         self._next.timeout.connect(self._refresh_next)
-        self._zoom: tuple[float, float] | None = None
+        self._zoom: Range | None = None
         self._tabs = QTabBar()
         self._tabs.setExpanding(False)
         for _, title in PAGES:
@@ -74,16 +75,17 @@ class PlotsPanel(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self._empty)
         self._stack.addWidget(self._grid_page)
+        self._all = self._make_plots()
         self._lay_out()
-        self._tabs.currentChanged.connect(self._rebuild)
+        self._tabs.currentChanged.connect(self._arrange)
         self._smoothing.valueChanged.connect(self._on_smoothing_moved)
         vm.data_changed.connect(self._on_data_changed)
-        vm.layout_changed.connect(self._rebuild)
+        vm.layout_changed.connect(self._arrange)
         vm.hover_changed.connect(self._on_hover_changed)
         progress.changed.connect(self._refresh_empty)
         theme.changed.connect(self._on_theme_changed)
         self._show_smoothing()
-        self._rebuild()
+        self._arrange()
 
     def set_idle_words(self, title: str, text: str) -> None:
         """What to say while there is no run."""
@@ -115,38 +117,49 @@ class PlotsPanel(QWidget):
         layout.addLayout(bar)
         layout.addWidget(self._stack, 1)
 
-    def _rebuild(self) -> None:
+    def _arrange(self) -> None:
+        """Put the plots of the page that apply to the method into the grid, and no others."""
         for plot in self._plots:
             self._grid.removeWidget(plot)
             plot.hide()
-            plot.deleteLater()
-        self._stale.clear()
         page = PAGES[self._tabs.currentIndex()][0]
-        self._plots = [
-            CurvePlot(plot, self._vm, self._theme.palette) for plot in self._vm.plots(page)
-        ]
+        self._stale.clear()
+        self._plots = [self._all[plot.key] for plot in self._vm.plots(page)]
         columns = columns_for(len(self._plots))
+        rows = -(-len(self._plots) // columns)
         for i in range(self._grid.columnCount()):
             self._grid.setColumnStretch(i, 1 if i < columns else 0)
         for i in range(self._grid.rowCount()):
-            self._grid.setRowStretch(i, 0)
+            self._grid.setRowStretch(i, 1 if i < rows else 0)
         for i, plot in enumerate(self._plots):
             self._grid.addWidget(plot, i // columns, i % columns)
             self._grid.setColumnStretch(i % columns, 1)
             self._grid.setRowStretch(i // columns, 1)
-            plot.hovered.connect(self._vm.set_hover)
-            plot.range_chosen.connect(self._on_range_chosen)
-            plot.reset_asked.connect(self._on_reset_asked)
-            plot.show_range(self._zoom)
+            plot.show()
         self._on_data_changed()
 
+    def _make_plots(self) -> dict[str, CurvePlot]:
+        """Every plot there is, made once: making one takes longer than a frame."""
+        made: dict[str, CurvePlot] = {}
+        for plot in PLOTS:
+            card = CurvePlot(plot, self._vm, self._theme.palette, self._grid_page)
+            card.hide()
+            card.hovered.connect(self._vm.set_hover)
+            card.range_chosen.connect(self._on_range_chosen)
+            card.reset_asked.connect(self._on_reset_asked)
+            made[plot.key] = card
+        return made
+
     def _on_data_changed(self) -> None:
-        if self._vm.empty:
-            self._zoom = None
+        if self._vm.empty and self._zoom is not None:
+            self._set_zoom(None)
         self._stack.setCurrentWidget(self._empty if self._vm.empty else self._grid_page)
         best = self._vm.best_step
         self._best.setText("" if best is None else f"\N{FISHEYE} best at step {best:,}   ")
         self._refresh_empty()
+        self._refresh_soon()
+
+    def _refresh_soon(self) -> None:
         self._stale += [plot for plot in self._plots if plot not in self._stale]
         if self._stale and not self._next.isActive():
             self._next.start()
@@ -171,14 +184,16 @@ class PlotsPanel(QWidget):
             plot.refresh_hover()
 
     def _on_range_chosen(self, first: float, last: float) -> None:
-        self._zoom = (first, last)
-        for plot in self._plots:
-            plot.show_range(self._zoom)
+        self._set_zoom((first, last))
 
     def _on_reset_asked(self) -> None:
-        self._zoom = None
-        for plot in self._plots:
-            plot.show_range(None)
+        self._set_zoom(None)
+
+    def _set_zoom(self, zoom: Range | None) -> None:
+        self._zoom = zoom
+        for plot in self._all.values():
+            plot.show_range(zoom)
+        self._refresh_soon()
 
     def _on_smoothing_moved(self, value: int) -> None:
         self._vm.set_smoothing(value / 100)
@@ -189,7 +204,7 @@ class PlotsPanel(QWidget):
 
     def _on_theme_changed(self) -> None:
         self._empty.paint_with(self._theme.palette)
-        for plot in self._plots:
+        for plot in self._all.values():
             plot.paint_with(self._theme.palette)
 
 

@@ -1,10 +1,11 @@
-"""How long the window stands still while the real app trains: gaps of its event loop from Start to finished.
+"""How long the window stands still while the real app trains.
 
-    python -m tests.bench.event_loop_gap [--config FILE] [--steps N] [--no-warm-up] [--trace FILE]
+    python -m tests.bench.event_loop_gap [--config F] [--set KEY=VALUE] [--no-warm-up] [--trace F]
 
-Starts the app without a screen, presses Start, and reports the median, p99 and largest gap between two
-turns of a 2 ms timer in the GUI thread, with the stage in which the largest ones fell. Exits with 1 if p99
-is 33 ms or more or any gap is over 200 ms. `--trace` writes the stacks of all threads for gaps over 60 ms.
+Starts the app without a screen, presses Start, and reports the gaps between two turns of a 2 ms
+timer in the GUI thread until the run has finished, with the stage in which they fell. Exits with 1
+if p99 is 33 ms or more or any gap is over 200 ms. `--trace` writes all threads' stacks during gaps
+over 60 ms.
 """
 
 from __future__ import annotations
@@ -117,14 +118,19 @@ class Watch(QObject):
                     self.outcome = message.reason
                 case JobFailed():
                     self.outcome = f"{message.what}: {message.why}"
-            if isinstance(message, JobDone | JobFailed) and message.job == "train":
+            over = isinstance(message, JobDone | JobFailed) and message.job == "train"
+            if over or isinstance(message, JobFailed):
                 self._timer.stop()
                 faulthandler.cancel_dump_traceback_later()
                 QTimer.singleShot(0, self._application.window.close)
 
 
 def measure(
-    *, config: Path | None, steps: int, warm_up: bool = True, trace: IO[str] | None = None
+    *,
+    config: Path | None,
+    changes: Sequence[str],
+    warm_up: bool = True,
+    trace: IO[str] | None = None,
 ) -> tuple[Gaps, str]:
     """Run the app once; returns the gaps and how the run ended."""
     with tempfile.TemporaryDirectory() as folder:
@@ -133,7 +139,9 @@ def measure(
         application = Application(qt, AppPaths(home / "config", home / "log"))
         if config is not None:
             application.commands.open_config(config)
-        application.form.set_value("iters", steps)
+        for change in changes:
+            key, _, text = change.partition("=")
+            application.form.set_value(key, text)
         application.form.set_value("output", str(home / "runs"))
         watch = Watch(application, warm_up, trace)
         application.open()
@@ -146,13 +154,13 @@ def main(arguments: Sequence[str]) -> int:
     """Measure, print, and judge."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--config", type=Path, help="a configuration; the sample by default")
-    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--set", action="append", default=["iters=20"], metavar="KEY=VALUE")
     parser.add_argument("--no-warm-up", action="store_true", help="press Start at once")
     parser.add_argument("--trace", type=Path, help="file for stacks during long gaps")
     options = parser.parse_args(arguments)
     trace = options.trace.open("w") if options.trace else None
     gaps, outcome = measure(
-        config=options.config, steps=options.steps, warm_up=not options.no_warm_up, trace=trace
+        config=options.config, changes=options.set, warm_up=not options.no_warm_up, trace=trace
     )
     if outcome != "done":
         print(f"the run did not finish: {outcome}", file=sys.stderr)

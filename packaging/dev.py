@@ -198,7 +198,7 @@ def install() -> None:
         return
     if not python().exists() or read_stamp().get("python") != wanted["python"]:
         make_venv()
-    print("Installing into .venv: about 300 MB to download the first time.", flush=True)
+    print("Installing into .venv: about 270 MB to download the first time.", flush=True)
     pip("install", "--upgrade", "pip")
     # Python compiles what it imports; compiling everything beforehand takes longer than all else.
     rules = ("--no-compile", "--constraint", str(CONSTRAINTS))

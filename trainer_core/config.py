@@ -203,8 +203,8 @@ class RunConfig(BaseModel):
         "auto", "Segment size", "Layers per segment of the backward pass. 0 keeps the whole graph; "
         "small segments use the least memory.", unit="layers")
     prefix_sharing: Literal["auto", "on", "off"] = _speed(
-        "auto", "Prefix sharing", "Run a pair's shared prompt once. With dropout the prompt then has "
-        "one mask instead of two.", applies={"method": PREFERENCE})
+        "auto", "Prefix sharing", "Run a pair's shared prompt once. With dropout the prompt then "
+        "has one mask instead of two.", applies={"method": PREFERENCE})
     grad_checkpoint: bool = _speed(
         False, "Gradient checkpointing", "Recompute each layer in the backward pass.",
         **_later("gradient checkpointing is", False))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import pytest
@@ -24,10 +26,10 @@ ADAPTER = 2e-4
 def adapter_distance(got: Path, wanted: Path) -> float:
     """Relative distance of two adapters.
 
-    Adam turns a gradient of any size into a step of the learning rate's size, so where a gradient is
-    zero but for rounding, the element moves by rounding's sign. One such element in qwen3's DPO
-    run (a 1.4e-3 difference where all others agree to 1e-4) depends on the BLAS and the processor. The
-    two elements that differ most are therefore left out, of some tens of thousands.
+    Adam turns a gradient of any size into a step of the learning rate's size, so where a gradient
+    is zero but for rounding, the element moves by rounding's sign. One such element in qwen3's DPO
+    run (1.4e-3 off where all others agree to 1e-4) depends on the BLAS and the processor. The two
+    elements that differ most are therefore left out, of some tens of thousands.
     """
     ours, theirs = read_parameters(got), read_parameters(wanted)
     assert set(ours) == set(theirs)
@@ -61,14 +63,27 @@ def as_json(step: Step) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("head", ["full", "chunked", "fused"])
+def paths() -> list[Any]:
+    """Head, segment size and prefix sharing; a few for every run of the tests, all for `long`."""
+    some = {("full", 0, "off"), ("chunked", 0, "off"), ("fused", 0, "on"), ("fused", 2, "on")}
+    found = []
+    for path in itertools.product(("full", "chunked", "fused"), (0, 1, 2, 3), ("off", "on")):
+        found.append(pytest.param(*path, marks=() if path in some else pytest.mark.long))
+    return found
+
+
+@pytest.mark.parametrize(("head", "segment", "prefix"), paths())
 @pytest.mark.parametrize("method", ["sft", "dpo", "orpo"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_matches_trl(golden: Path, tmp_path: Path, family: str, method: str, head: str) -> None:
-    folder = golden / family
-    config = golden_config(
-        folder, method, tmp_path, head=head, chunk_size=7 if head != "full" else 512
-    )
+def test_matches_trl(
+    golden: Path, tmp_path: Path, family: str, method: str, head: str, segment: int, prefix: str
+) -> None:
+    path: dict[str, Any] = {"head": head, "segment_size": segment}
+    if head != "full":
+        path["chunk_size"] = 7
+    if method != "sft":  # which has no pair to share a prompt
+        path["prefix_sharing"] = prefix
+    config = golden_config(folder := golden / family, method, tmp_path, **path)
     events: list[Event] = []
 
     finished = train(config, events.append)

@@ -1,7 +1,8 @@
 """Key-value caches through which gradients flow: how a pair's answers read their shared prompt.
 
 They speak mlx-lm's cache interface, so RoPE offsets, causal masks, sliding windows and grouped
-heads are the model's own. Unlike mlx-lm's caches they hold the arrays of one forward and nothing else.
+heads are the model's own. Unlike mlx-lm's caches they hold the arrays of one forward and nothing
+else.
 """
 
 from __future__ import annotations

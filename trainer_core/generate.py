@@ -12,6 +12,7 @@ import mlx.nn as nn
 from trainer_core import backend, memory
 from trainer_core.config import RunConfig
 from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
+from trainer_core.errors import TrainerError
 from trainer_core.model.find import resolve_model
 from trainer_core.model.load import load_model
 from trainer_core.model.open_policy import open_with_adapter
@@ -48,6 +49,7 @@ def generate(
 
     Raises:
         ModelError: the model or adapter cannot be loaded.
+        TrainerError: a prompt is empty.
     """
     backend.prepare()
     device = backend.start_device()
@@ -85,17 +87,23 @@ def stream(
         max_tokens: longest answer.
         temperature: 0 always takes the likeliest token.
         seed: of the sampling, used if temperature is above 0.
+
+    Raises:
+        TrainerError: there is nothing to answer.
     """
     import mlx.core as mx
     from mlx_lm.generate import generate_step
     from mlx_lm.sample_utils import make_sampler
 
+    question = tokenizer.question_ids(prompt)
+    if not question:
+        raise TrainerError("the prompt is empty", try_this="write a prompt of one letter or more")
     if temperature > 0:
         mx.random.seed(seed)
     ids: list[int] = []
     shown = ""
     tokens: Iterator[tuple[Any, Any]] = generate_step(
-        mx.array(tokenizer.question_ids(prompt)),
+        mx.array(question),
         network,
         max_tokens=max_tokens,
         sampler=make_sampler(temp=temperature),

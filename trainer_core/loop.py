@@ -12,7 +12,7 @@ from trainer_core.control import Control
 from trainer_core.data.batches import Window
 from trainer_core.errors import TrainerError
 from trainer_core.evaluate import evaluate
-from trainer_core.events import Checkpoint, Paused, Resumed, Stage, Step, Validation
+from trainer_core.events import Checkpoint, Paused, Resumed, Stage, Step, Validation, Warned
 from trainer_core.job import Job, Tell
 from trainer_core.progress import BestSoFar, Rates, StepMetrics
 from trainer_core.step import GaveUp, Stepper
@@ -171,10 +171,16 @@ def _rescue(job: Job, progress: _Progress, tell: Tell) -> None:
 
 
 def _answer(job: Job, progress: _Progress, tell: Tell, control: Control) -> None:
-    """Answer the sample requests that came in, unless the run is to end."""
+    """Answer the sample requests that came in, unless the run is to end.
+
+    What cannot be answered is no reason to end a training.
+    """
     while not control.stopping and (request := control.take_sample()) is not None:
-        for event in job.sample(progress.steps, request.prompts, request.max_tokens):
-            tell(event)
+        try:
+            for event in job.sample(progress.steps, request.prompts, request.max_tokens):
+                tell(event)
+        except TrainerError as error:
+            tell(Warned("sample", f"no answer: {error.what}", error.try_this))
 
 
 def _wait_while_paused(progress: _Progress, tell: Tell, control: Control) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.core.engine import FAMILIES, random_pairs, small_policy
 from trainer_core.config import RunConfig
 from trainer_core.objectives.objective import make_objective
-from trainer_core.policy import pad_groups
+from trainer_core.streams.padded import pad_groups
 
 ORPO = make_objective(RunConfig(model="m", data="d", method="orpo"))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
+from mlx.utils import tree_flatten
 
 from trainer_core import backend, memory
 from trainer_core.config import RunConfig
@@ -19,10 +20,10 @@ from trainer_core.errors import ExportError, VerifyError
 from trainer_core.events import Event, Stage
 from trainer_core.export.report import ExportReport
 from trainer_core.export.source import ExportSource, find_source
-from trainer_core.model.adapter_files import CONFIG, WEIGHTS
+from trainer_core.model.adapter_files import CONFIG, WEIGHTS, read_parameters
 from trainer_core.model.load import WeightPolicy, load_model
 from trainer_core.model.open_policy import open_with_adapter
-from trainer_core.runfolder import replaced_folder
+from trainer_core.runfolder import RunFolder, replaced_folder
 
 PROMPTS = (
     "What is the capital of France?",
@@ -41,6 +42,9 @@ def export_adapter(
 ) -> ExportReport:
     """Write an adapter for mlx-lm and prove it.
 
+    The folder appears only once mlx-lm has loaded what it will hold and given the trained logits;
+    until then what was there stays.
+
     Args:
         run_or_adapter: a run folder, whose final adapter is taken, or an adapter folder inside one.
         out: a folder that does not exist, is empty, or holds an earlier export.
@@ -55,24 +59,22 @@ def export_adapter(
     backend.start_device()
     tell = emit or _ignore
     source = find_source(run_or_adapter)
-    out = out.expanduser().absolute()
-    _check_target(out, source.adapter)
-    tell(Stage("save", "Writing the adapter", 0.0))
+    out = out.expanduser().resolve()
+    _check_target(out)
+    weights = _weights(source)
+    tell(Stage("verify", "Answering with the trained adapter", 0.0))
+    ids = _prompt_ids(source)
+    trained = _trained_logits(source, weights, ids)
     try:
         with replaced_folder(out) as fresh:
-            shutil.copyfile(source.adapter / WEIGHTS, fresh / WEIGHTS)
-            text = json.dumps(_config(source), indent=2, ensure_ascii=False) + "\n"
-            (fresh / CONFIG).write_text(text, encoding="utf-8")
+            tell(Stage("save", "Writing the adapter", 0.4))
+            _write(source, fresh)
+            tell(Stage("verify", "Answering with the exported adapter, loaded by mlx-lm", 0.5))
+            exported = _exported_logits(source, fresh, weights, ids)
+            report = _compare(out, source, trained, exported)
     except OSError as error:
         why = error.strerror or str(error)
         raise ExportError(f"cannot write to {out}", why, "choose another folder") from error
-    weights = _weights(source)
-    tell(Stage("verify", "Answering with the trained adapter", 0.2))
-    ids = _prompt_ids(source)
-    trained = _trained_logits(source, weights, ids)
-    tell(Stage("verify", "Answering with the exported adapter, loaded by mlx-lm", 0.6))
-    exported = _exported_logits(source.model, out, weights, ids)
-    report = _compare(out, source, trained, exported)
     tell(Stage("verify", "The exported adapter gives the trained answers", 1.0))
     return report
 
@@ -81,10 +83,10 @@ def _ignore(event: Event) -> None:
     """Stands in for a listener."""
 
 
-def _check_target(out: Path, adapter: Path) -> None:
-    if out == adapter or adapter in out.parents or out in adapter.parents:
+def _check_target(out: Path) -> None:
+    if _belongs_to_a_run(out):
         raise ExportError(
-            f"{out} holds the run's own files",
+            f"{out} holds a run's own files",
             "an export must not replace them",
             "choose another folder",
         )
@@ -99,10 +101,22 @@ def _check_target(out: Path, adapter: Path) -> None:
         )
 
 
-def _config(source: ExportSource) -> dict[str, Any]:
-    """The adapter's config, with the name under which mlx-lm finds the model."""
+def _belongs_to_a_run(out: Path) -> bool:
+    """Whether `out` is a run folder, or in one of the folders where a run keeps its adapters."""
+    places = {out, *out.parents}
+    for run in map(RunFolder, places):
+        own = {run.adapter, run.best, run.checkpoints}
+        if run.events.exists() and (out == run.path or own & places):
+            return True
+    return False
+
+
+def _write(source: ExportSource, folder: Path) -> None:
+    """The adapter's files; its config names the model as mlx-lm finds it."""
+    shutil.copyfile(source.adapter / WEIGHTS, folder / WEIGHTS)
     config = json.loads((source.adapter / CONFIG).read_text(encoding="utf-8"))
-    return {**config, "model": source.model_name}
+    text = json.dumps({**config, "model": source.model_name}, indent=2, ensure_ascii=False)
+    (folder / CONFIG).write_text(text + "\n", encoding="utf-8")
 
 
 def _weights(source: ExportSource) -> WeightPolicy:
@@ -123,19 +137,38 @@ def _trained_logits(source: ExportSource, weights: WeightPolicy, ids: Sequence[m
 
 
 def _exported_logits(
-    model: Path, out: Path, weights: WeightPolicy, ids: Sequence[mx.array]
+    source: ExportSource, folder: Path, weights: WeightPolicy, ids: Sequence[mx.array]
 ) -> Logits:
     from mlx_lm.tuner.utils import load_adapters
 
-    network = load_model(model, weights).model
+    network = load_model(source.model, weights).model
     try:
-        return _logits(load_adapters(network, str(out)), ids)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        network = load_adapters(network, str(folder))
+        _check_arrays(network, source.adapter)
+        return _logits(network, ids)
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise VerifyError(
-            f"mlx-lm does not load the adapter in {out}",
-            str(error),
+            "mlx-lm does not load the exported adapter, so nothing was written",
+            " ".join(str(error).split()),
             "please report this with the log",
         ) from error
+
+
+def _check_arrays(network: nn.Module, adapter: Path) -> None:
+    """mlx-lm passes over names it does not know, and a short training hardly moves the logits."""
+    flat: Any = tree_flatten(network.parameters())
+    loaded: dict[str, mx.array] = dict(flat)
+    for name, array in read_parameters(adapter).items():
+        if name not in loaded or not mx.array_equal(loaded[name], array):
+            raise _unlike(f"mlx-lm has no {name}, or has it with other numbers")
+
+
+def _unlike(why: str) -> VerifyError:
+    return VerifyError(
+        "the exported adapter does not behave like the trained one, so nothing was written",
+        why,
+        "please report this with the log",
+    )
 
 
 def _logits(network: nn.Module, ids: Sequence[mx.array]) -> Logits:
@@ -152,11 +185,7 @@ def _compare(out: Path, source: ExportSource, trained: Logits, exported: Logits)
     share = float(mx.concatenate(same).astype(mx.float32).mean())
     # Written so that NaN fails.
     if not difference <= _MOST_DIFFERENCE * max(scale, 1.0):
-        raise VerifyError(
-            f"the adapter in {out} does not behave like the trained one",
-            f"a logit differs by {difference:.3g}, where the largest is {scale:.3g}",
-            "do not use it; please report this with the log",
-        )
+        raise _unlike(f"a logit differs by {difference:.3g}, where the largest is {scale:.3g}")
     words = ["mlx_lm.generate", "--model", str(source.model), "--adapter-path", str(out)]
     command = shlex.join([*words, "--prompt", PROMPTS[0]])
     return ExportReport(out, PROMPTS, difference, scale, share, command)

@@ -79,8 +79,8 @@ def read_spec(folder: Path, blocks: int) -> AdapterSpec:
     kind = config.get("fine_tune_type", "lora")
     if kind != "lora":
         raise ModelError(f"the adapter in {folder} is of type {kind}", "only lora is supported")
-    lora: Any = config.get("lora_parameters")
     try:
+        lora: Any = config["lora_parameters"]
         layers = int(config["num_layers"])
         keys = lora.get("keys") or _keys_of(_names(folder / WEIGHTS))
         return AdapterSpec(
@@ -91,9 +91,7 @@ def read_spec(folder: Path, blocks: int) -> AdapterSpec:
             num_layers=blocks if layers < 1 or layers > blocks else layers,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(
-            f"{folder / CONFIG} is not a LoRA configuration", f"it lacks or misuses {error}"
-        ) from None
+        raise _misused(folder, error) from None
 
 
 def read_parameters(folder: Path) -> dict[str, mx.array]:
@@ -140,22 +138,25 @@ def _peft_spec(folder: Path, config: dict[str, Any], blocks: int) -> AdapterSpec
             "only LORA is supported",
         )
     names = {".".join(_peft_name(name)) for name in _names(folder / _PEFT_WEIGHTS)}
-    rank = int(config["r"])
-    root = rank**0.5 if config.get("use_rslora") else rank
     numbers = {int(part) for name in names for part in name.split(".") if part.isdigit()}
-    return AdapterSpec(
-        rank=rank,
-        scale=float(config.get("lora_alpha", rank)) / root,
-        dropout=float(config.get("lora_dropout", 0.0)),
-        keys=tuple(sorted(_keys_of(names))),
-        num_layers=blocks - min(numbers, default=0),
-    )
+    try:
+        rank = int(config["r"])
+        root = rank**0.5 if config.get("use_rslora") else rank
+        return AdapterSpec(
+            rank=rank,
+            scale=float(config["lora_alpha"]) / root,
+            dropout=float(config.get("lora_dropout", 0.0)),
+            keys=tuple(sorted(_keys_of(names))),
+            num_layers=blocks - min(numbers, default=0),
+        )
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise _misused(folder, error) from None
 
 
 def _peft_name(name: str) -> tuple[str, str]:
     """(our path, our leaf) of base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight."""
     path, _, rest = name.removeprefix("base_model.model.").partition(".lora_")
-    if not rest.startswith(("A", "B")):
+    if rest not in ("A.weight", "B.weight"):
         raise ModelError(
             f"the PEFT adapter holds {name}", "only LoRA on linear layers can be imported"
         )
@@ -194,6 +195,12 @@ def _load(file: Path) -> dict[str, mx.array]:
     except (RuntimeError, ValueError) as error:
         raise _unreadable(file, error) from None
     return arrays
+
+
+def _misused(folder: Path, error: Exception) -> ModelError:
+    return ModelError(
+        f"{folder / CONFIG} is not a LoRA configuration", f"it lacks or misuses {error}"
+    )
 
 
 def _unreadable(file: Path, error: Exception) -> ModelError:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import mlx.nn as nn
 
 from trainer_core.config import RunConfig
-from trainer_core.errors import ModelError
+from trainer_core.errors import ConfigError, ModelError
 from trainer_core.events import Warned
 from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_spec
 from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
 from trainer_core.model.lora import Adapter, attach
 from trainer_core.model.open_stack import CheckedStack, open_stack
-from trainer_core.model.targets import blocks_of, choose
+from trainer_core.model.targets import Targets, blocks_of, choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,11 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
         ConfigError: target_modules or num_layers do not fit the model.
     """
     loaded = load_model(folder, _policy(config.weights))
-    targets = choose(loaded.model, config.target_modules, config.num_layers)
+    warm = Path(config.warm_start).expanduser() if config.warm_start else None
+    if warm is None:
+        targets = choose(loaded.model, config.target_modules, config.num_layers)
+    else:
+        targets = _targets_of(warm, loaded.model, config.target_modules, config.num_layers)
     spec = AdapterSpec(
         rank=config.rank,
         scale=config.scale,
@@ -69,8 +73,8 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
         dropout=spec.dropout,
         seed=config.seed,
     )
-    if config.warm_start:
-        _fill(adapter, Path(config.warm_start).expanduser())
+    if warm is not None:
+        _fill(adapter, warm)
     checked = open_stack(loaded.model, str(loaded.config.get("model_type")))
     warnings = [Warned("targets", text) for text in targets.warnings]
     return AdaptedModel(loaded, adapter, spec, checked, warnings)
@@ -84,11 +88,21 @@ def open_with_adapter(folder: Path, adapter: Path, weights: WeightPolicy) -> Ada
     """
     loaded = load_model(folder, weights)
     spec = read_spec(adapter, len(blocks_of(loaded.model)))
-    targets = choose(loaded.model, list(spec.keys), spec.num_layers)
+    targets = _targets_of(adapter, loaded.model, list(spec.keys), spec.num_layers)
     made = attach(loaded.model, targets.paths, rank=spec.rank, scale=spec.scale)
     _fill(made, adapter)
     checked = open_stack(loaded.model, str(loaded.config.get("model_type")))
     return AdaptedModel(loaded, made, spec, checked)
+
+
+def _targets_of(folder: Path, model: nn.Module, keys: str | list[str], num_layers: int) -> Targets:
+    """Where in this model the adapter in a folder goes."""
+    try:
+        targets = choose(model, keys, num_layers)
+    except ConfigError as error:
+        raise _misfit(folder, error.what) from None
+    # What `choose` has to say is for those who name the layers themselves.
+    return replace(targets, warnings=[])
 
 
 def _fill(adapter: Adapter, folder: Path) -> None:
@@ -99,19 +113,19 @@ def _fill(adapter: Adapter, folder: Path) -> None:
     if missing or unknown:
         example = f"it lacks {missing[0]}" if missing else f"the model has no {unknown[0]}"
         count = len(missing) + len(unknown)
-        raise ModelError(
-            f"the adapter in {folder} does not fit this model",
-            f"{count} of its arrays do not match; for example {example}",
-            "use the model that the adapter was trained on",
-        )
+        raise _misfit(folder, f"{count} of its arrays do not match; for example {example}")
     for name, array in own.items():
         if found[name].shape != array.shape:
-            raise ModelError(
-                f"the adapter in {folder} does not fit this model",
-                f"{name} is {found[name].shape}, the model needs {array.shape}",
-                "use the model that the adapter was trained on",
-            )
+            raise _misfit(folder, f"{name} is {found[name].shape}, not {array.shape}")
     adapter.assign(found)
+
+
+def _misfit(folder: Path, why: str) -> ModelError:
+    return ModelError(
+        f"the adapter in {folder} does not fit this model",
+        why,
+        "use the model that the adapter was trained on",
+    )
 
 
 def _policy(weights: str) -> WeightPolicy:

@@ -159,7 +159,7 @@ class LogViewModel(QObject):
 
 def _sentences(what: str, why: str, try_this: str) -> str:
     first = sentence_case(what.rstrip(".")) + (f": {why.rstrip('.')}" if why else "")
-    return f"{first}. {try_this.rstrip('.')}." if try_this else f"{first}."
+    return f"{first}. {sentence_case(try_this.rstrip('.'))}." if try_this else f"{first}."
 
 
 def _data_sentence(event: Data) -> str:

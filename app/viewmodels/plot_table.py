@@ -49,7 +49,7 @@ class Plot:
 
 
 def _both(field: str) -> tuple[Curve, ...]:
-    return (Curve(field, "train", "train"), Curve(field, "valid", "validation"))
+    return (Curve(field, "train", "train"), Curve(field, "valid", "valid"))
 
 
 PLOTS = (

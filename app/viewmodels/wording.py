@@ -16,8 +16,8 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def number(value: float | None) -> str:
-    """Four significant digits, with an exponent if very small or large; a dash for none."""
+def number(value: float | None, *, digits: int = 4) -> str:
+    """This many significant digits, with an exponent if very small or large; a dash for none."""
     if value is None:
         return "\N{EN DASH}"
     if not math.isfinite(value):
@@ -29,7 +29,7 @@ def number(value: float | None) -> str:
         return f"{value:.2e}".replace("e-0", "e-").replace("e+0", "e")
     if size >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.4g}"
+    return f"{value:.{digits}g}"
 
 
 def gigabytes(n_bytes: float) -> str:

@@ -23,10 +23,11 @@ FAINT = 0.35
 SHARE_RANGE = (-0.05, 1.08)
 
 # Strokes are what drawing costs, and a plot is some 400 pixels wide. A noisy thick line takes 20
-# times as long as one path as segment by segment; a translucent one 5 times as long as an opaque.
-pg.setConfigOption("segmentedLineMode", "on")
+# times as long as one path as segment by segment, but few segments show their joints; a translucent
+# one takes 5 times as long as an opaque one.
 MOST_RAW = 500
 MOST_SMOOTH = 250
+MOST_IN_ONE_PATH = 120
 
 
 class CurvePlot(QFrame):
@@ -193,15 +194,15 @@ class CurvePlot(QFrame):
         part = series.between(*self._shown_x) if self._shown_x else slice(0, 0)
         steps, values, smoothed = series.steps[part], series.values[part], series.smoothed[part]
         line = self._lines[curve.role]
-        if curve.validation:
-            line.setData(steps, values)
-        elif series.smoothing > 0:
-            self._raws[curve.role].setData(*envelope(steps, values, MOST_RAW))
-            line.setData(*every_nth(steps, smoothed, MOST_SMOOTH))
-        else:
-            line.setData(*envelope(steps, values, MOST_RAW))
+        if curve.validation or series.smoothing == 0:
+            points = envelope(steps, values, MOST_RAW)
             if curve.role in self._raws:
                 self._raws[curve.role].setData([], [])
+        else:
+            self._raws[curve.role].setData(*envelope(steps, values, MOST_RAW))
+            points = every_nth(steps, smoothed, MOST_SMOOTH)
+        line.curve.setSegmentedLineMode("on" if len(points[0]) > MOST_IN_ONE_PATH else "off")
+        line.setData(*points)
 
     def _mark_best(self, curve: Curve) -> None:
         step = self._vm.best_step
@@ -215,7 +216,7 @@ class CurvePlot(QFrame):
         return str(getattr(self._palette, f"curve_{curve.role}"))
 
     def _figure(self, curve: Curve, value: float) -> str:
-        text = f"{value:.0%}" if self.plot.share and np.isfinite(value) else number(value)
+        text = f"{value:.0%}" if self.plot.share and np.isfinite(value) else number(value, digits=3)
         unit = f" {self.plot.unit}" if self.plot.unit else ""
         name = f"{curve.label} " if len(self.plot.curves) > 1 else ""
         dot = f"<span style='color:{self._colour(curve)}'>\N{BLACK CIRCLE}</span>"

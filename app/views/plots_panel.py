@@ -51,6 +51,7 @@ class PlotsPanel(QWidget):
         self._zoom: Range | None = None
         self._tabs = QTabBar()
         self._tabs.setExpanding(False)
+        self._tabs.setUsesScrollButtons(False)
         for _, title in PAGES:
             self._tabs.addTab(title)
         self._best = QLabel()

@@ -17,6 +17,7 @@ from trainer_core.data.types import Dataset
 from trainer_core.events import Event, Sample, Warned
 from trainer_core.fallback import fit_to_model, head_kind, tell_unshared
 from trainer_core.generate import stream
+from trainer_core.heads.flash import VocabularyBlocks
 from trainer_core.heads.head import Head
 from trainer_core.job import Job
 from trainer_core.model.load import is_half
@@ -59,7 +60,12 @@ def assemble(
     policy = Policy(
         stack,
         opened.adapter,
-        Head(head_kind(config.head), stack.project, config.chunk_size),
+        Head(
+            head_kind(config.head),
+            stack.project,
+            config.chunk_size,
+            VocabularyBlocks(stack.project_block, opened.checked.vocabulary),
+        ),
         share_prefix=config.prefix_sharing == "on",
         dropout_seed=config.seed,
     )

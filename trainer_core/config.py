@@ -192,10 +192,8 @@ class RunConfig(BaseModel):
         unit="validations", advanced=True, ge=0)
 
     head: Literal["auto", "full", "chunked", "fused", "flash"] = _speed(
-        "auto", "Head", "How log-probabilities are computed from hidden states. `full` holds all "
-        "logits, `chunked` and `fused` a chunk at a time.",
-        only=("auto", "full", "chunked", "fused"),
-        why_only="the flash head is not part of this version")
+        "auto", "Head", "How log-probabilities are computed. `full` holds all logits, `chunked` "
+        "and `fused` those of a chunk of tokens, `flash` those of a block of the vocabulary.")
     chunk_size: int = _speed(
         512, "Chunk size", "Tokens per chunk of the head.", unit="tokens",
         applies={"head": ("auto", "chunked", "fused", "flash")}, ge=1)

@@ -31,7 +31,7 @@ def fit_to_model(plan: Plan, opened: AdaptedModel) -> tuple[RunConfig, list[Warn
     }
     warnings: list[Warned] = []
     for name, plain, why in (
-        ("head", "full", checked.whole),
+        ("head", "full", checked.whole or (checked.blocks if plan.config.head == "flash" else "")),
         ("segment_size", 0, checked.segments),
         ("prefix_sharing", "off", checked.prefix),
     ):
@@ -46,8 +46,8 @@ def fit_to_model(plan: Plan, opened: AdaptedModel) -> tuple[RunConfig, list[Warn
 
 def head_kind(head: str) -> HeadKind:
     """The head of a resolved configuration."""
-    kinds: dict[str, HeadKind] = {"full": "full", "chunked": "chunked", "fused": "fused"}
-    return kinds[head]
+    kinds: tuple[HeadKind, ...] = ("full", "chunked", "fused", "flash")
+    return next(kind for kind in kinds if kind == head)
 
 
 def tell_unshared(rows: Sequence[ScoredRow], tell: Callable[[Event], None]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from trainer_core.config import RunConfig
 from trainer_core.data.types import Sequence, Source, TokenisedExample
+from trainer_core.heads.flash import VocabularyBlocks
 from trainer_core.heads.head import Head, HeadKind
 from trainer_core.model.adapter_files import read_parameters, read_spec
 from trainer_core.model.load import load_model
@@ -72,7 +73,9 @@ def small_policy(
     checked = open_stack(loaded.model, loaded.config["model_type"])
     assert not checked.whole
     stack = checked.stack
-    return Policy(stack, adapter, Head(head, stack.project, chunk), share_prefix)
+    # Blocks that do not divide the vocabulary.
+    blocks = VocabularyBlocks(stack.project_block, checked.vocabulary, block=100)
+    return Policy(stack, adapter, Head(head, stack.project, chunk, blocks), share_prefix)
 
 
 def random_pairs(count: int, *, longest: int = 30, vocabulary: int = 256) -> list[TokenisedExample]:

@@ -149,7 +149,6 @@ def test_bad_values_are_refused(values):
         {"rs_lora": True},
         {"lora_plus_ratio": 2.0},
         {"optimizer": "muon"},
-        {"head": "flash"},
         {"grad_checkpoint": True},
         {"attention": "blocked"},
         {"isolation": "process"},

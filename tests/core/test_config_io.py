@@ -113,7 +113,7 @@ def test_a_set_that_cannot_be_read_is_an_error(text):
         ("method: ppo", ["method = ppo", "sft, dpo or orpo"]),
         ("lerning_rate: 1", ["lerning_rate = 1", "no option", "learning_rate"]),
         ("zzz: 1", ["zzz = 1", "The nearest one is"]),
-        ("head: flash", ["head = flash", "not part of this version", "fused"]),
+        ("attention: blocked", ["attention = blocked", "not part of this version", "sdpa"]),
         ("orpo_lambda: 0.5", ["orpo_lambda = 0.5", "only used when method is orpo"]),
         ("shuffle: perhaps", ["shuffle = perhaps", "true or false"]),
         ("adam_betas: [0.9]", ["adam_betas = [0.9]"]),
@@ -138,10 +138,19 @@ def test_an_error_names_place_option_value_and_what_is_allowed(tmp_path, line, p
 
 
 def test_several_errors_are_listed_at_once(tmp_path):
-    path = write(tmp_path, "model: m\nrank: 0\nhead: flash\niters: 1\nepochs: 2\nmethd: sft\n")
+    path = write(
+        tmp_path, "model: m\nrank: 0\nattention: blocked\niters: 1\nepochs: 2\nmethd: sft\n"
+    )
     error = refusal(path, ["scale=-1"])
     assert isinstance(error, ConfigErrors)
-    assert {e.key for e in error.errors} == {"data", "rank", "head", "epochs", "methd", "scale"}
+    assert {e.key for e in error.errors} == {
+        "data",
+        "rank",
+        "attention",
+        "epochs",
+        "methd",
+        "scale",
+    }
     text = str(error)
     assert "6 options cannot be used" in text
     assert "run.yaml, line 2: rank = 0" in text

@@ -20,6 +20,7 @@ from trainer_core.run import train
 
 LOSS = {"sft": 1e-5, "dpo": 1e-4, "orpo": 1e-5}
 GRAD_NORM = 1e-4
+HEADS = ("full", "chunked", "fused", "flash")
 ADAPTER = 2e-4
 
 
@@ -65,9 +66,9 @@ def as_json(step: Step) -> dict[str, float]:
 
 def paths() -> list[Any]:
     """Head, segment size and prefix sharing; a few for every run of the tests, all for `long`."""
-    some = {("full", 0, "off"), ("chunked", 0, "off"), ("fused", 0, "on"), ("fused", 2, "on")}
+    some = {("full", 0, "off"), ("chunked", 0, "off"), ("fused", 0, "on"), ("flash", 2, "on")}
     found = []
-    for path in itertools.product(("full", "chunked", "fused"), (0, 1, 2, 3), ("off", "on")):
+    for path in itertools.product(HEADS, (0, 1, 2, 3), ("off", "on")):
         found.append(pytest.param(*path, marks=() if path in some else pytest.mark.long))
     return found
 

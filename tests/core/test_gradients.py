@@ -83,7 +83,7 @@ def test_a_step_is_the_same_however_it_is_split(golden: Path, name: str, head: s
     assert relative(gradients(policy, name, rows, 1), whole) < 2e-5
 
 
-@pytest.mark.parametrize("head", ["chunked", "fused"])
+@pytest.mark.parametrize("head", ["chunked", "fused", "flash"])
 @pytest.mark.parametrize("family", ["llama", "gemma2", "gemma4"])
 def test_heads_give_the_full_heads_gradients(golden: Path, family: str, head: str) -> None:
     rows = [objective_of("orpo").score(example) for example in random_pairs(3)]

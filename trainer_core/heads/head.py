@@ -8,10 +8,16 @@ from typing import Literal
 import mlx.core as mx
 
 from trainer_core.heads.chunked import logps_chunked
+from trainer_core.heads.flash import (
+    VocabularyBlocks,
+    jacobian_flash,
+    logps_flash,
+    values_flash,
+)
 from trainer_core.heads.full import Project, logps_full
 from trainer_core.heads.fused import logps_and_jacobian, logps_fused
 
-HeadKind = Literal["full", "chunked", "fused"]
+HeadKind = Literal["full", "chunked", "fused", "flash"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +29,13 @@ class Head:
         project: the model's own map from hidden states [N, D] to logits [N, V]; its weights are
             frozen.
         chunk: tokens per chunk; `full` does not use it.
+        blocks: the head by blocks of the vocabulary, which `flash` needs.
     """
 
     kind: HeadKind
     project: Project
     chunk: int
+    blocks: VocabularyBlocks | None = None
 
     def __call__(self, hidden: mx.array, targets: mx.array) -> mx.array:
         """Float32 log-probabilities [N] of targets [N], differentiable in hidden [N, D]."""
@@ -35,13 +43,19 @@ class Head:
             return logps_full(self.project, hidden, targets)
         if self.kind == "chunked":
             return logps_chunked(self.project, hidden, targets, self.chunk)
+        if self.kind == "flash":
+            return logps_flash(self._blocks, hidden, targets, self.chunk)
         return logps_fused(self.project, hidden, targets, self.chunk)
 
     def values(self, hidden: mx.array, targets: mx.array) -> mx.array:
         """Log-probabilities [N] without any gradient, evaluated chunk by chunk."""
         parts: list[mx.array] = []
         for start, stop in self._chunks(hidden.shape[0]):
-            part = logps_full(self.project, hidden[start:stop], targets[start:stop])
+            rows, wanted = hidden[start:stop], targets[start:stop]
+            if self.kind == "flash":
+                part, _ = values_flash(self._blocks, rows, wanted, eager=True)
+            else:
+                part = logps_full(self.project, rows, wanted)
             mx.eval(part)
             parts.append(part)
         return mx.concatenate(parts)
@@ -51,13 +65,21 @@ class Head:
         logps: list[mx.array] = []
         jacobians: list[mx.array] = []
         for start, stop in self._chunks(hidden.shape[0]):
-            logp, jacobian = logps_and_jacobian(
-                self.project, hidden[start:stop], targets[start:stop]
-            )
+            rows, wanted = hidden[start:stop], targets[start:stop]
+            if self.kind == "flash":
+                logp, lse = values_flash(self._blocks, rows, wanted, eager=True)
+                jacobian = jacobian_flash(self._blocks, rows, wanted, lse, eager=True)
+            else:
+                logp, jacobian = logps_and_jacobian(self.project, rows, wanted)
             mx.eval(logp, jacobian)
             logps.append(logp)
             jacobians.append(jacobian)
         return mx.concatenate(logps), mx.concatenate(jacobians)
+
+    @property
+    def _blocks(self) -> VocabularyBlocks:
+        assert self.blocks is not None, "open_stack found the head's blocks before flash was chosen"
+        return self.blocks
 
     def _chunks(self, rows: int) -> list[tuple[int, int]]:
         size = rows if self.kind == "full" else self.chunk

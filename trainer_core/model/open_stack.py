@@ -26,12 +26,16 @@ class CheckedStack:
         whole: why hidden states and head do not come apart.
         segments: why its layers cannot be run in ranges.
         prefix: why a prompt cannot be shared by two answers.
+        blocks: why the head cannot be cut into blocks of the vocabulary.
+        vocabulary: number of tokens of the head, if it can.
     """
 
     stack: LayerStack
     whole: str = ""
     segments: str = ""
     prefix: str = ""
+    blocks: str = ""
+    vocabulary: int = 0
 
 
 def open_stack(model: nn.Module, model_type: str = "") -> CheckedStack:
@@ -46,13 +50,40 @@ def open_stack(model: nn.Module, model_type: str = "") -> CheckedStack:
     if stack.whole or not _same(lambda: (stack.project(stack.hidden(ids)[0]), _logits(model, ids))):
         stack.whole = True
         why = "its hidden states and its head do not come apart"
-        return CheckedStack(stack, why, why, why)
+        return CheckedStack(stack, why, why, why, why)
+    vocabulary = _find_head(stack, model, ids)
+    blocks = "" if vocabulary else "its head's rows are not its vocabulary"
     if not _same(lambda: (_in_ranges(stack, ids), stack.hidden(ids))):
         why = "its layers cannot be run apart from the model"
-        return CheckedStack(stack, segments=why, prefix=why)
+        return CheckedStack(stack, "", why, why, blocks, vocabulary)
     if not _same(lambda: (_after_prompt(stack, ids), stack.hidden(ids)[:, _PROMPT:])):
-        return CheckedStack(stack, prefix="its layers do not continue from a shared prompt")
-    return CheckedStack(stack)
+        why = "its layers do not continue from a shared prompt"
+        return CheckedStack(stack, "", "", why, blocks, vocabulary)
+    return CheckedStack(stack, "", "", "", blocks, vocabulary)
+
+
+def _find_head(stack: LayerStack, model: nn.Module, ids: mx.array) -> int:
+    """Find the module whose rows are the vocabulary, tell the stack, and return their number."""
+    hidden = stack.hidden(ids)[0, :4]
+    vocabulary = stack.project(hidden).shape[-1]
+    middle = vocabulary // 2
+    for path, module in model.named_modules():
+        weight = module.get("weight")
+        # An untied model has two such modules; the check tells the head from the embedding.
+        if not isinstance(weight, mx.array) or weight.ndim != 2 or len(weight) != vocabulary:
+            continue
+        if path.startswith(f"{stack.block_path}."):
+            continue
+        stack.head = module
+        if _same(
+            lambda: (
+                stack.project_block(hidden, 1, middle),
+                stack.project(hidden)[:, 1:middle],
+            )
+        ):
+            return vocabulary
+    stack.head = None
+    return 0
 
 
 def _logits(model: nn.Module, ids: mx.array) -> mx.array:

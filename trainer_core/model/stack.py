@@ -62,7 +62,7 @@ class State:
 
 
 class LayerStack:
-    """The parts of a model, see the module's docstring.
+    """The parts of a model, see the module's docstring. `head` is set once it is found.
 
     Args:
         model: a model of mlx-lm.
@@ -79,6 +79,7 @@ class LayerStack:
         self.block_path = block_path
         self.whole = not inner_path
         self.layers: list[Any] = blocks_of(model)
+        self.head: nn.Module | None = None
 
     def __len__(self) -> int:
         return len(self.layers)
@@ -94,6 +95,15 @@ class LayerStack:
             return hidden
         with _shadow(self._outer, self._inner_name, _Returns(self._inner, hidden[None])):
             return self._outer(_any_id())[0]
+
+    def project_block(self, hidden: mx.array, start: int, stop: int) -> mx.array:
+        """Logits [N, stop - start] of the tokens start..stop-1, by the model's own head.
+
+        The head runs with its rows cut down to these tokens; packed rows stay packed.
+        """
+        assert self.head is not None, "open_stack found no head to cut"
+        with _rows(self.head, start, stop):
+            return self.project(hidden)
 
     def embed(self, ids: mx.array, offset: int | None = None) -> State:
         """The state before the first layer.
@@ -202,6 +212,19 @@ def _shadow(module: Any, name: str, value: Any) -> Iterator[None]:
         yield
     finally:
         del module.__dict__[name]
+
+
+@contextmanager
+def _rows(head: Any, start: int, stop: int) -> Iterator[None]:
+    """Cut a head's arrays down to some of its rows, one for each token of the vocabulary."""
+    whole = {n: head[n] for n in ("weight", "scales", "biases", "bias") if head.get(n) is not None}
+    try:
+        for name, array in whole.items():
+            head[name] = array[start:stop]
+        yield
+    finally:
+        for name, array in whole.items():
+            head[name] = array
 
 
 def _any_id() -> mx.array:

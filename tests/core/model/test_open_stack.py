@@ -87,14 +87,13 @@ class Twice(nn.Module):
 
     def __init__(self, inner: Any) -> None:
         super().__init__()
-        self.inner = inner
-        self.layers = inner.layers
+        self.embed_tokens, self.layers, self.norm = inner.embed_tokens, inner.layers, inner.norm
 
     def __call__(self, ids: mx.array, cache: Any = None) -> mx.array:
-        h = self.inner.embed_tokens(ids)
+        h = self.embed_tokens(ids)
         for layer in [*self.layers, self.layers[-1]]:
             h = layer(h, "causal", None)
-        return self.inner.norm(h)
+        return self.norm(h)
 
 
 def test_a_model_that_uses_a_layer_twice_is_not_cut_into_segments() -> None:

@@ -89,7 +89,7 @@ class Twice(nn.Module):
         super().__init__()
         self.embed_tokens, self.layers, self.norm = inner.embed_tokens, inner.layers, inner.norm
 
-    def __call__(self, ids: mx.array, cache: Any = None) -> mx.array:
+    def __call__(self, ids: mx.array, *_: Any) -> mx.array:
         h = self.embed_tokens(ids)
         for layer in [*self.layers, self.layers[-1]]:
             h = layer(h, "causal", None)

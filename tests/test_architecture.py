@@ -16,12 +16,13 @@ import app
 import trainer_core
 
 ROOT = Path(__file__).parent.parent
-CODE = ("app", "trainer_core", "packaging", "tests")
-MOST_LINES = 400
+CODE = ("app", "trainer_core", "packaging")
+# Most lines of a file: a reader takes it in at one go. Lists of cases may be longer.
+MOST_LINES = {"app": 400, "trainer_core": 400, "packaging": 400, "tests": 600}
 
 
-def sources() -> list[Path]:
-    return [path for folder in CODE for path in sorted((ROOT / folder).rglob("*.py"))]
+def sources(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
 def modules(package: object) -> Iterator[str]:
@@ -96,25 +97,21 @@ def test_packaging_is_no_package() -> None:
 def test_files_are_short() -> None:
     long = {
         str(path.relative_to(ROOT)): count
-        for path in sources()
-        if (count := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
-        and str(path.relative_to(ROOT)) not in TABLES
+        for folder, most in MOST_LINES.items()
+        for path in sources(folder)
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > most
     }
     assert not long
 
 
-# Tables of data rather than code.
-TABLES: tuple[str, ...] = ()
-
-
 def test_names_say_what_is_inside() -> None:
     vague = {"utils.py", "util.py", "helpers.py", "common.py", "misc.py"}
-    assert not [path for path in sources() if path.name in vague]
+    assert not [path for path in sources(*CODE, "tests") if path.name in vague]
 
 
 def test_every_module_says_why_it_exists() -> None:
     mute = []
-    for path in sources():
+    for path in sources(*CODE):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         if tree.body and ast.get_docstring(tree) is None:
             mute.append(str(path.relative_to(ROOT)))

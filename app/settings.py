@@ -56,14 +56,14 @@ class SettingsStore:
     def load(self) -> Settings:
         """The stored settings, or defaults. A broken file is kept as `settings.json.broken`."""
         try:
-            text = self.path.read_text(encoding="utf-8")
+            content = self.path.read_bytes()
         except FileNotFoundError:
             return Settings()
         except OSError as error:
             log.warning("settings not read: %s", error)
             return Settings()
         try:
-            return _settings_from(json.loads(text))
+            return _settings_from(json.loads(content))
         except (ValueError, TypeError) as error:
             broken = self.path.with_suffix(".json.broken")
             log.warning("settings are broken (%s); kept as %s", error, broken)

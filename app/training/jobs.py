@@ -43,6 +43,15 @@ class Job(Protocol):
         ...
 
 
+class TrainJob(Job, Protocol):
+    """A job that can be stopped."""
+
+    @property
+    def control(self) -> Control:
+        """Wishes for the run; may be used from any thread."""
+        ...
+
+
 class WarmUp:
     """Import the engine while the user still reads the form, so that Start does not wait for it."""
 

@@ -66,6 +66,7 @@ class ProgressViewModel(QObject):
         self._validation_seconds = 0.0
         self._speed: float | None = None
         self._memory = 0
+        self._stopping = False
 
     @property
     def steps_text(self) -> str:
@@ -115,6 +116,7 @@ class ProgressViewModel(QObject):
 
     def stopping(self, *, now: bool) -> None:
         """The user asked for the end of the run."""
+        self._stopping = True
         self.headline = "Stopping now" if now else "Stopping after this step"
         self.changed.emit()
 
@@ -160,13 +162,15 @@ class ProgressViewModel(QObject):
             self.changed.emit()
 
     def _take_stage(self, event: Stage) -> None:
-        self.headline = event.message or STAGES.get(event.stage, event.stage.capitalize())
+        if not self._stopping or event.stage == "save":
+            self.headline = event.message or STAGES.get(event.stage, event.stage.capitalize())
         if event.stage not in ("train", "validate", "save") or not self.total:
             self.fraction = event.progress
 
     def _take_step(self, event: Step) -> None:
         self.step = event.step
-        self.headline = STAGES["train"]
+        if not self._stopping:
+            self.headline = STAGES["train"]
         if self.total:
             self.fraction = min(1.0, event.step / self.total)
         self._step_seconds.append(event.seconds)

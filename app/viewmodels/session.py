@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.training.event_queue import EventQueue
-from app.training.jobs import Export, Job, Train, WarmUp
+from app.training.jobs import Export, Job, Train, TrainJob, WarmUp
 from app.training.messages import JobDone, JobFailed, JobKind, JobStarted, Message
 from app.training.trainer_thread import TrainerThread
 from app.viewmodels.curves_vm import CurvesViewModel
@@ -51,6 +52,10 @@ class RunForm(Protocol):
 class Session(QObject):
     """The engine thread and everything that shows what it does.
 
+    Args:
+        make_train: makes the job of a run; tests give one that needs no engine.
+        make_export: makes the job of an export.
+
     Attributes:
         run, curves, progress, log, notices, export: the view-models of the panels.
         current: the job the engine is at, if any.
@@ -63,8 +68,16 @@ class Session(QObject):
     idle = Signal()
     drained = Signal(list)
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        parent: QObject | None = None,
+        *,
+        make_train: Callable[[RunConfig], TrainJob] = Train,
+        make_export: Callable[[Path, Path], Job] = Export,
+    ) -> None:
         super().__init__(parent)
+        self._make_train = make_train
+        self._make_export = make_export
         self.run = RunViewModel(self)
         self.curves = CurvesViewModel(self)
         self.progress = ProgressViewModel(self)
@@ -74,7 +87,7 @@ class Session(QObject):
         self.current: JobKind | None = None
         self._queue = EventQueue()
         self._thread = TrainerThread(self._queue, self)
-        self._train: Train | None = None
+        self._train: TrainJob | None = None
         self._waiting = 0
         self._failure_shown = False
         self._timer = QTimer(self)
@@ -91,10 +104,11 @@ class Session(QObject):
         """True while an adapter is being exported."""
         return self.export.state.value == "running"
 
-    def open(self) -> None:
+    def open(self, *, warm_up: bool = True) -> None:
         """Start the engine thread and let it import the engine."""
         self._thread.start()
-        self._submit(WarmUp())
+        if warm_up:
+            self._submit(WarmUp())
 
     def start(self, config: RunConfig) -> None:
         """Begin a run.
@@ -113,7 +127,7 @@ class Session(QObject):
         self.run.begin()
         self.progress.begin("Starting")
         self._failure_shown = False
-        self._train = Train(config)
+        self._train = self._make_train(config)
         self._submit(self._train)
 
     def start_form(self, form: RunForm) -> bool:
@@ -177,7 +191,7 @@ class Session(QObject):
             )
         self.export.begin(source, folder)
         self.log.say(f"Exporting the adapter of {source.name} to {folder}")
-        self._submit(Export(source, folder))
+        self._submit(self._make_export(source, folder))
 
     def close(self) -> None:
         """Let the engine thread end after what it has in hand. Does not wait."""

@@ -56,7 +56,8 @@ class CurvePlot(QFrame):
         self._figures = QLabel()
         self._axes = {side: CompactAxis(side) for side in ("left", "bottom")}
         # pyqtgraph is not typed: its widgets get their methods from the items they hold.
-        self._view: Any = pg.PlotWidget(axisItems=self._axes, background=None)
+        self._view: Any = pg.PlotWidget(axisItems=self._axes)
+        self._view.setBackground(None)
         self._cursor = pg.InfiniteLine(angle=90, movable=False)
         self._best: Any = pg.ScatterPlotItem(size=14, symbol="o", brush=None)
         self._lines: dict[str, Any] = {}

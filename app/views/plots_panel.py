@@ -136,6 +136,7 @@ class PlotsPanel(QWidget):
             self._grid.addWidget(plot, i // columns, i % columns)
             self._grid.setColumnStretch(i % columns, 1)
             self._grid.setRowStretch(i // columns, 1)
+            plot.refresh()
             plot.show()
         self._on_data_changed()
 

@@ -152,7 +152,7 @@ def measure(
 
 def main(arguments: Sequence[str]) -> int:
     """Measure, print, and judge."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--config", type=Path, help="a configuration; the sample by default")
     parser.add_argument("--set", action="append", default=["iters=20"], metavar="KEY=VALUE")
     parser.add_argument("--no-warm-up", action="store_true", help="press Start at once")

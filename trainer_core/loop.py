@@ -165,7 +165,7 @@ def _save(job: Job, progress: _Progress, tell: Tell) -> None:
 
 def _rescue(job: Job, progress: _Progress, tell: Tell) -> None:
     """Keep what a failing run has trained. It fails with its own error, whatever happens here."""
-    if progress.steps > progress.saved:
+    if progress.stepper.updated > progress.saved:
         with contextlib.suppress(TrainerError, OSError):
             _save(job, progress, tell)
 

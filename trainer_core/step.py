@@ -25,10 +25,14 @@ class Stepper:
     Args:
         job: what to train.
         tell: told once of answers whose odds have no gradient, and of a step that was skipped.
+
+    Attributes:
+        updated: the last step that changed the adapter, 0 if none did.
     """
 
     def __init__(self, job: Job, tell: Tell) -> None:
         self.optimiser = Optimiser(job.config, job.total)
+        self.updated = 0
         self._job = job
         self._tell = tell
         self._skipped = 0
@@ -53,6 +57,7 @@ class Stepper:
             updated = self.optimiser.update(adapter.parameters(), clipped, window.step)
             mx.eval(updated, self.optimiser.arrays)
             adapter.assign(updated)
+            self.updated = window.step
         else:
             self._skip(window.step)
         self._tell_of_ceiling(metrics)

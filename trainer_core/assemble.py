@@ -10,7 +10,7 @@ from trainer_core.backward.autograd import whole_graph
 from trainer_core.backward.choose import Backward
 from trainer_core.backward.segmented import Segmented
 from trainer_core.checkpoint import Keeper
-from trainer_core.config import RunConfig
+from trainer_core.config import RunConfig, refused
 from trainer_core.data.batches import total_steps, windows
 from trainer_core.data.tokenizer import ChatTokenizer
 from trainer_core.data.types import Dataset
@@ -73,6 +73,8 @@ def assemble(
     valid = [objective.score(example) for example in dataset.valid]
     if config.val_rows:
         valid = valid[: config.val_rows]
+    if config.early_stop_patience and not valid:
+        raise refused(config, "early_stop_patience", "there are no validation rows")
     if policy.share_prefix:
         tell_unshared(train, tell)
     size: dict[str, Any] = {

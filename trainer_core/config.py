@@ -335,6 +335,8 @@ def broken_rules(values: Mapping[str, Any]) -> list[tuple[str, str]]:
             broken.append((name, meta.why_only))
         elif value not in (field.default, "off") and (why := inapplicable(name, values)):
             broken.append((name, why))
+    if values.get("method", "sft") == "sft" and values.get("best_metric", "loss") != "loss":
+        broken.append(("best_metric", "sft has no accuracy and no margin; its metric is loss"))
     if values.get("iters") is not None and values.get("epochs") is not None:
         broken.append(("epochs", "give either iters or epochs, not both"))
     return broken

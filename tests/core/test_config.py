@@ -125,6 +125,8 @@ def test_resolve_keeps_what_is_given():
         {"dropout": 1},
         {"model": " "},
         {"iters": 10, "epochs": 1},
+        {"best_metric": "accuracy"},
+        {"best_metric": "margin", "method": "sft"},
         {"method": "ppo"},
         {"nonsense": 1},
     ],

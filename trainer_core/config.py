@@ -207,8 +207,8 @@ class RunConfig(BaseModel):
         False, "Gradient checkpointing", "Recompute each layer in the backward pass.",
         **_later("gradient checkpointing is", False))
     attention: Literal["auto", "sdpa", "blocked"] = _speed(
-        "auto", "Attention", "MLX's own attention, or one whose backward uses little memory.",
-        **_later("blocked attention is", "auto", "sdpa"))
+        "auto", "Attention", "`sdpa` is MLX's own. `blocked` is exact too; its backward needs less "
+        "memory where MLX's grows with the square of the length, and is slower.")
     isolation: Literal["thread", "process"] = _speed(
         "thread", "Isolation", "Where the engine runs when started by the app.",
         **_later("a separate engine process is", "thread"))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import mlx.core as mx
+
 from trainer_core.config import RunConfig, refused
 from trainer_core.events import Event, Warned
 from trainer_core.heads.head import HeadKind
+from trainer_core.model.attention import uses_mlx_attention
 from trainer_core.model.open_policy import AdaptedModel
 from trainer_core.objectives.rows import ScoredRow
 from trainer_core.plan import Plan
@@ -34,6 +37,7 @@ def fit_to_model(plan: Plan, opened: AdaptedModel) -> tuple[RunConfig, list[Warn
         ("head", "full", checked.whole or (checked.blocks if plan.config.head == "flash" else "")),
         ("segment_size", 0, checked.segments),
         ("prefix_sharing", "off", checked.prefix),
+        ("attention", "sdpa", _why_not_blocked(opened)),
     ):
         if not why or getattr(plan.config, name) == plain:
             continue
@@ -42,6 +46,13 @@ def fit_to_model(plan: Plan, opened: AdaptedModel) -> tuple[RunConfig, list[Warn
         update[name] = plain
         warnings.append(Warned("fallback", f"{name} is {plain} for this model: {why}"))
     return plan.config.model_copy(update=update), warnings
+
+
+def _why_not_blocked(opened: AdaptedModel) -> str:
+    ids = mx.array([[1, 2, 3]])
+    if uses_mlx_attention(lambda: opened.checked.stack.hidden(ids)):
+        return ""
+    return "its attention is not MLX's own"
 
 
 def head_kind(head: str) -> HeadKind:

@@ -23,6 +23,7 @@ from trainer_core.config import PREFERENCE, RunConfig
 from trainer_core.model_files import Tensor, read_json, read_tensors
 
 _FLOAT32 = 4
+_BLOCK = 256  # queries that blocked attention takes at a time
 _ROUTER = re.compile(r"(^|\.)(router|gate|shared_expert_gate|wg)(\.|$)")
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.(.+)\.weight$")
 
@@ -146,7 +147,9 @@ def _activations(
         kept, boundaries = min(segment, layers), math.ceil(layers / segment) + 1
     tokens = sequences * length
     per_token = 6 * width + (2 * heads + 2 * keys) * head_width + 4 * inner
-    scores = 3 * sequences * heads * length * length  # one layer's, while its backward runs
+    # One layer's scores, while its backward runs; blocked attention holds a block of queries.
+    queries = min(length, _BLOCK) if config.attention == "blocked" else length
+    scores = 3 * sequences * heads * queries * length
     rows = tokens if config.head == "full" else min(tokens, config.chunk_size)
     logits = 3 * rows * vocabulary  # logits, softmax and their gradient
     streams = boundaries * tokens * width

@@ -52,30 +52,35 @@ def make_plan(config: RunConfig, folder: Path, longest: int | None = None) -> Pl
     if config.prefix_sharing == "auto":
         update["prefix_sharing"] = "on" if config.method in PREFERENCE else "off"
     if config.attention == "auto":
-        update["attention"] = "sdpa"
+        update["attention"] = "sdpa"  # until the estimate says otherwise
     if config.warm_start:
         update |= _from_warm_start(config, folder)
     config = config.model_copy(update=update)
     kind, available = backend.device().kind, memory.available_bytes()
 
-    def choose(size: int) -> tuple[backend.WeightPolicy, bool]:
-        """The weights that go with a segment size, and whether the run then fits."""
-        sized = config.model_copy(update={"segment_size": size})
+    def choose(size: int, attention: str) -> tuple[backend.WeightPolicy, bool]:
+        """The weights that go with these, and whether the run then fits."""
+        sized = config.model_copy(update={"segment_size": size, "attention": attention})
         needs = memory.estimate(folder, sized, longest)
         policy = backend.resolve_weights(asked.weights, needs, kind, available)
         return policy, policy.warning is None and backend.fits(
             needs.total(policy.weights), available
         )
 
-    if asked.segment_size == "auto":
-        size = next((size for size in _SEGMENTS if choose(size)[1]), _SEGMENTS[-1])
-    else:
-        size = asked.segment_size
-    policy, _ = choose(size)
+    sizes = _SEGMENTS if asked.segment_size == "auto" else (asked.segment_size,)
+    attentions = [config.attention]
+    if asked.attention == "auto" and kind == "cpu":
+        # Only a CPU's attention backward is quadratic, and only what does not fit is worth slowing.
+        attentions.append("blocked")
+    ways = [(size, attention) for attention in attentions for size in sizes]
+    size, attention = next((way for way in ways if choose(*way)[1]), ways[-1])
+    policy, _ = choose(size, attention)
     warnings = [policy.warning] if policy.warning is not None else []
     if asked.segment_size == "auto" and size:
         warnings.append(_segments_chosen(size, available))
-    update = {"segment_size": size, "weights": policy.weights}
+    if attention != config.attention:
+        warnings.append(_blocked_chosen(available))
+    update = {"segment_size": size, "attention": attention, "weights": policy.weights}
     return Plan(config.model_copy(update=update), asked, warnings)
 
 
@@ -95,6 +100,15 @@ def _segments_chosen(size: int, available: int) -> Warned:
         f"the backward pass goes in segments of {size} layers, to fit in the "
         f"{available / 1e9:.1f} GB that are free",
         "a smaller sequence length or batch size leaves room for a faster way",
+    )
+
+
+def _blocked_chosen(available: int) -> Warned:
+    return Warned(
+        "blocked_attention",
+        f"attention goes by blocks of queries, which is slower, to fit in the "
+        f"{available / 1e9:.1f} GB that are free",
+        "a smaller sequence length leaves room for the faster one",
     )
 
 

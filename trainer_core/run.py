@@ -83,6 +83,7 @@ def _train(
     """The run itself, in its folder."""
     from trainer_core.assemble import assemble
     from trainer_core.loop import fit
+    from trainer_core.model.attention import attention_in_force
     from trainer_core.passport import versions, write_passport
     from trainer_core.reference import with_reference
 
@@ -102,9 +103,10 @@ def _train(
     tell(Stage("load", "Loading the model"))
     job = assemble(plan, folder, dataset, tokenizer, run, tell)
     run.write_config(job.config)
-    if config.method == "dpo":
-        job = with_reference(job, run, tell, control)
-    outcome = fit(job, tell, control)
+    with attention_in_force(job.config.attention):
+        if config.method == "dpo":
+            job = with_reference(job, run, tell, control)
+        outcome = fit(job, tell, control)
     tell(Stage("save", "Saving the adapter"))
     adapter = job.keeper.save_final(outcome.steps)
     if not job.valid:  # nothing tells which step was best, so the last one counts as it

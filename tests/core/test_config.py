@@ -152,7 +152,6 @@ def test_bad_values_are_refused(values):
         {"lora_plus_ratio": 2.0},
         {"optimizer": "muon"},
         {"grad_checkpoint": True},
-        {"attention": "blocked"},
         {"isolation": "process"},
     ],
 )

@@ -14,6 +14,8 @@ from trainer_core.config import RunConfig
 from trainer_core.events import Finished
 from trainer_core.runfolder import RunFolder, write_atomically
 
+_HEADER, _BLOCK, _BLOCKS = 1 << 20, 1 << 16, 256
+
 _PACKAGES = ("burnish", "mlx", "mlx-lm", "numpy", "tokenizers", "transformers")
 
 
@@ -58,12 +60,20 @@ def write_passport(
 
 
 def model_hash(folder: Path) -> str:
-    """A hash of the model that is quick for large ones: names, sizes and headers of its files."""
+    """A hash of the model that is quick for large ones.
+
+    It covers names, sizes and the configuration, and of each weight file its header and blocks
+    spread over all of it, so that two fine-tunes of one model differ.
+    """
     digest = hashlib.sha256()
     for path in sorted([*folder.glob("*.safetensors"), folder / "config.json"]):
-        digest.update(f"{path.name}:{path.stat().st_size}:".encode())
+        size = path.stat().st_size
+        digest.update(f"{path.name}:{size}:".encode())
         with path.open("rb") as file:
-            digest.update(file.read(1 << 20))
+            digest.update(file.read(_HEADER))
+            for place in range(_HEADER, size, max(size // _BLOCKS, _BLOCK)):
+                file.seek(place)
+                digest.update(file.read(_BLOCK))
     return digest.hexdigest()
 
 

@@ -32,6 +32,7 @@ class Control:
         self._save = threading.Event()
         self._running = threading.Event()
         self._running.set()
+        self._wish = threading.Event()
         self._samples: deque[SampleRequest] = deque()
 
     def stop(self) -> None:
@@ -40,28 +41,33 @@ class Control:
             self._stop_now.set()
         self._stop.set()
         self._running.set()
+        self._wish.set()
 
     def stop_now(self) -> None:
         """End as soon as the engine can, without finishing the step."""
         self._stop.set()
         self._stop_now.set()
         self._running.set()
+        self._wish.set()
 
     def pause(self) -> None:
-        """Wait at the next step boundary until `resume` or a stop."""
+        """Wait at the next step boundary until `resume` or a stop; other wishes are served."""
         self._running.clear()
 
     def resume(self) -> None:
         """Go on after a pause."""
         self._running.set()
+        self._wish.set()
 
     def save_now(self) -> None:
         """Write a checkpoint at the next step boundary."""
         self._save.set()
+        self._wish.set()
 
     def sample(self, prompts: list[str], max_tokens: int = 128) -> None:
         """Answer these prompts at the next step boundary."""
         self._samples.append(SampleRequest(tuple(prompts), max_tokens))
+        self._wish.set()
 
     @property
     def stopping(self) -> bool:
@@ -79,8 +85,10 @@ class Control:
         return not self._running.is_set()
 
     def wait_while_paused(self) -> None:
-        """Block until resumed or stopped."""
-        self._running.wait()
+        """Block while paused, until there is something to do: resume, stop, save or sample."""
+        if self.paused:
+            self._wish.wait()
+        self._wish.clear()
 
     def take_save(self) -> bool:
         """True once per `save_now`."""

@@ -71,7 +71,7 @@ def _fit(job: Job, progress: _Progress, tell: Tell, control: Control) -> str:
     tell(Stage("train", "Training", 0.0))
     for window in job.windows:
         _answer(job, progress, tell, control)
-        _wait_while_paused(progress, tell, control)
+        _wait_while_paused(job, progress, tell, control)
         if control.stopping:
             return "stopped"
         began = time.perf_counter()
@@ -183,10 +183,16 @@ def _answer(job: Job, progress: _Progress, tell: Tell, control: Control) -> None
             tell(Warned("sample", f"no answer: {error.what}", error.try_this))
 
 
-def _wait_while_paused(progress: _Progress, tell: Tell, control: Control) -> None:
-    if control.paused and not control.stopping:
-        tell(Paused(progress.steps))
-        mx.clear_cache()
+def _wait_while_paused(job: Job, progress: _Progress, tell: Tell, control: Control) -> None:
+    """A paused run still saves and answers."""
+    if not control.paused or control.stopping:
+        return
+    tell(Paused(progress.steps))
+    mx.clear_cache()
+    while control.paused and not control.stopping:
         control.wait_while_paused()
-        if not control.stopping:
-            tell(Resumed(progress.steps))
+        _answer(job, progress, tell, control)
+        if control.take_save():
+            _save(job, progress, tell)
+    if not control.stopping:
+        tell(Resumed(progress.steps))

@@ -45,6 +45,19 @@ def test_samples_are_taken_in_order():
     assert control.take_sample() is None
 
 
+def test_a_pause_is_interrupted_by_what_can_be_done_in_it():
+    for wish in (lambda c: c.save_now(), lambda c: c.sample(["a"])):
+        control = Control()
+        control.pause()
+        thread = waits(control)
+        thread.join(0.05)
+        assert thread.is_alive()
+        wish(control)
+        thread.join(5)
+        assert not thread.is_alive()
+        assert control.paused
+
+
 def waits(control: Control) -> threading.Thread:
     thread = threading.Thread(target=control.wait_while_paused, daemon=True)
     thread.start()

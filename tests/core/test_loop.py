@@ -247,6 +247,37 @@ def test_pauses_until_resumed_from_another_thread(tmp_path: Path) -> None:
     assert [e.loss for e in ran.of(Step)] == [e.loss for e in same.of(Step)]
 
 
+def test_a_paused_run_saves_and_answers(tmp_path: Path) -> None:
+    control = Control()
+    paused, saved, answered = threading.Event(), threading.Event(), threading.Event()
+
+    def other() -> None:
+        assert paused.wait(60)
+        control.save_now()
+        assert saved.wait(60)
+        control.sample(["the cat"], max_tokens=3)
+        assert answered.wait(60)
+        control.resume()
+
+    def when(event: Event) -> None:
+        at_step(1, control.pause)(event)
+        for kind, seen in ((Paused, paused), (Sample, answered)):
+            if isinstance(event, kind):
+                seen.set()
+        if isinstance(event, Checkpoint) and not event.best:
+            saved.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    ran = run(small_config(tmp_path, iters=2), control, when)
+    thread.join(60)
+    kinds = (Step, Paused, Checkpoint, Sample, Resumed)
+    told = [event for event in ran.events if isinstance(event, kinds)]
+    told = [type(event) for event in told if not getattr(event, "best", False)]
+    assert told == [Step, Paused, Checkpoint, Sample, Resumed, Step]
+    assert ran.folder.checkpoint_steps() == [1]
+
+
 def test_a_stop_ends_a_pause(tmp_path: Path) -> None:
     control = Control()
     paused = threading.Event()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import cast
 
+import shiboken6
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
@@ -51,18 +52,25 @@ def make_qt_application(arguments: list[str]) -> QApplication:
 
 
 class Application(QObject):
-    """The running app: settings, engine, view-models, window."""
+    """The running app: settings, engine, view-models, window.
 
-    def __init__(self, qt: QApplication, paths: AppPaths) -> None:
+    Args:
+        qt: Qt's application object.
+        paths: where settings and log go.
+        session: the engine's side; a new one by default.
+    """
+
+    def __init__(self, qt: QApplication, paths: AppPaths, session: Session | None = None) -> None:
         super().__init__()
         self._switch_interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         self.store = SettingsStore(paths.settings_file)
         self.settings = self.store.load()
         mode = self.settings.theme if self.settings.theme in ("light", "dark") else "system"
-        self.theme = Theme(qt, cast(ThemeMode, mode))
+        self.theme = Theme(qt, cast(ThemeMode, mode), self)
         self.faults = FaultReporter(self)
-        self.session = Session(self)
+        self.session = session or Session()
+        self.session.setParent(self)
         self.session.curves.set_smoothing(self.settings.smoothing)
         self.form = ConfigViewModel(self)
         sample = resources_folder() / "sample" / "sample.yaml"
@@ -76,11 +84,11 @@ class Application(QObject):
         self._paint_actions()
         self._restore()
 
-    def open(self) -> None:
-        """Show the window and let the engine warm up."""
+    def open(self, *, warm_up: bool = True) -> None:
+        """Show the window, start the engine thread, and let it import the engine."""
         self.faults.install()
         self.window.show()
-        self.session.open()
+        self.session.open(warm_up=warm_up)
 
     def shut_down(self) -> None:
         """Save the settings and end the engine thread; blocks until it is gone."""
@@ -88,10 +96,14 @@ class Application(QObject):
         self.documents.keep()
         self.window.remember(self.settings)
         self.store.save(self.settings)
+        self.window.hide()
         self.session.close()
         self.session.wait()
         self.faults.uninstall()
         sys.setswitchinterval(self._switch_interval)
+        # Python would take the window apart in any order, and from any thread.
+        shiboken6.delete(self.window)
+        shiboken6.delete(self)
 
     def _make_window(self) -> MainWindow:
         session = self.session
@@ -143,6 +155,6 @@ def main(arguments: list[str], paths: AppPaths | None = None) -> int:
         if Path(name).is_file():
             application.commands.open_config(Path(name))
     code = qt.exec()
-    application.shut_down()
     signals.close()
+    application.shut_down()
     return code

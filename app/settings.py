@@ -101,5 +101,6 @@ def _settings_from(stored: Any) -> Settings:
         else:
             log.warning("setting %s has the wrong type and is reset", known.name)
     settings.recent = [path for path in settings.recent if isinstance(path, str)][:MOST_RECENT]
+    settings.splitters = {k: v for k, v in settings.splitters.items() if isinstance(v, str)}
     settings.version = VERSION
     return settings

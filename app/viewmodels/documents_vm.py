@@ -47,13 +47,13 @@ class DocumentsViewModel(QObject):
         Raises:
             ConfigError: the sample project cannot be read.
         """
+        last_file, left = self._settings.last_file, self._settings.last_values
         self.open_sample()
-        left = self._settings.last_values
         if left:
             self._form.restore(left)
-            self._name(
-                Path(self._settings.last_file).stem if self._settings.last_file else SAMPLE_NAME
-            )
+        if left and last_file:
+            self._settings.last_file = last_file
+            self._name(Path(last_file).stem)
 
     def keep(self) -> None:
         """Note the form as it is, for the next start."""

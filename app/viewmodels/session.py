@@ -19,7 +19,7 @@ from app.viewmodels.log_vm import LogViewModel
 from app.viewmodels.notice_vm import Notice, NoticeViewModel, error_notice, finished_notice
 from app.viewmodels.progress_vm import ProgressViewModel
 from app.viewmodels.run_vm import RunViewModel
-from app.viewmodels.wording import number
+from app.viewmodels.wording import number, sentence_case
 from trainer_core.config import RunConfig
 from trainer_core.errors import ConfigError, TrainerError
 from trainer_core.events import Event, Failed, Finished
@@ -273,21 +273,20 @@ class Session(QObject):
         self._waiting -= 1
         self.current = None
         error = TrainerError(message.what, message.why, message.try_this)
+        text = sentence_case(str(error))
         if message.job == "export":
-            self.log.say(str(error), "error")
-            self.export.fail(str(error))
+            self.log.say(text, "error")
+            self.export.fail(text)
             return
         if message.job == "train":
             if not self._failure_shown:
-                self.log.say(str(error), "error")
+                self.log.say(text, "error")
                 self._show_failure(message.what, message.why, message.try_this)
             self.run.end()
             return
-        self.log.say(str(error), "error")
+        self.log.say(text, "error")
         self.notices.show(
-            Notice(
-                "error", "The engine could not be loaded", str(error), ("show_log", "open_log_file")
-            )
+            Notice("error", "The engine could not be loaded", text, ("show_log", "open_log_file"))
         )
 
     def _show_failure(self, what: str, why: str, try_this: str) -> None:

@@ -46,5 +46,5 @@ def tick_label(value: float, spacing: float) -> str:
     if largest < 1e-2:
         exponent = math.floor(math.log10(largest))
         return f"{round(value / 10.0**exponent, 2):g}e{exponent}"
-    places = max(0, -math.floor(math.log10(spacing) + 1e-9))
+    places = next((n for n in range(6) if math.isclose(round(spacing, n), spacing)), 6)
     return f"{value:.{places}f}"

@@ -56,7 +56,7 @@ class CurvePlot(QFrame):
         self._figures = QLabel()
         self._axes = {side: CompactAxis(side) for side in ("left", "bottom")}
         # pyqtgraph is not typed: its widgets get their methods from the items they hold.
-        self._view: Any = pg.PlotWidget(axisItems=self._axes)
+        self._view: Any = pg.PlotWidget(axisItems=self._axes, enableMenu=False)
         self._view.setBackground(None)
         self._cursor = pg.InfiniteLine(angle=90, movable=False)
         self._best: Any = pg.ScatterPlotItem(size=14, symbol="o", brush=None)
@@ -140,7 +140,6 @@ class CurvePlot(QFrame):
 
     def _build_view(self) -> None:
         item = self._view.getPlotItem()
-        item.setMenuEnabled(False)
         item.hideButtons()
         item.setContentsMargins(0, 2, 2, 0)
         item.setMouseEnabled(x=True, y=False)

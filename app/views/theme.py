@@ -35,8 +35,10 @@ class Theme(QObject):
 
     changed = Signal()
 
-    def __init__(self, app: QApplication, mode: ThemeMode = "system") -> None:
-        super().__init__(app)
+    def __init__(
+        self, app: QApplication, mode: ThemeMode = "system", parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
         self._app = app
         self._mode: ThemeMode = mode
         self.palette = LIGHT

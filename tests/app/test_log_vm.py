@@ -60,7 +60,8 @@ def said(*events: Event) -> list[LogLine]:
         ),
         (
             finished(RUN),
-            "Done after 10 steps in 1 min 15 s; best at step 5. The adapter is in /runs/2026-orpo/adapter",
+            "Done after 10 steps in 1 min 15 s; best at step 5. "
+            "The adapter is in /runs/2026-orpo/adapter",
             "success",
         ),
     ],

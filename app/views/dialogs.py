@@ -14,14 +14,15 @@ CONFIG_FILES = "Configurations (*.yaml *.yml *.json)"
 def ask_to_stop(parent: QWidget, when_yes: Callable[[], None]) -> QMessageBox:
     """Ask whether to stop the run and close."""
     box = QMessageBox(parent)
-    box.setIcon(QMessageBox.Icon.Question)
     box.setWindowTitle("Burnish")
     box.setText("A run is going on. Stop it and close?")
     box.setInformativeText(
         "The step in hand is finished and the adapter is saved; then the window closes by itself."
     )
     stop = box.addButton("Stop and close", QMessageBox.ButtonRole.AcceptRole)
-    box.addButton("Keep training", QMessageBox.ButtonRole.RejectRole)
+    keep = box.addButton("Keep training", QMessageBox.ButtonRole.RejectRole)
+    box.setDefaultButton(keep)
+    box.setEscapeButton(keep)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.buttonClicked.connect(lambda button: when_yes() if button is stop else None)
     box.open()

@@ -40,7 +40,7 @@ class ExportDialog(QDialog):
         self._vm = vm
         self._theme = theme
         self.setWindowTitle("Export adapter")
-        self.setMinimumWidth(560)
+        self.setMinimumWidth(620)
         self._picture = QLabel()
         self._title = QLabel()
         self._title.setProperty("role", "title")
@@ -56,7 +56,7 @@ class ExportDialog(QDialog):
         self._command = QPlainTextEdit()
         self._command.setReadOnly(True)
         self._command.setProperty("role", "command")
-        self._command.setFixedHeight(76)
+        self._command.setFixedHeight(92)
         self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self._folder_button = QPushButton("Open folder")
         self._buttons.addButton(self._folder_button, QDialogButtonBox.ButtonRole.ActionRole)
@@ -85,6 +85,7 @@ class ExportDialog(QDialog):
         self._folder_button.setVisible(done)
         if done:
             self._command.setPlainText(vm.command)
+        self.adjustSize()
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()

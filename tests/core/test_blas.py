@@ -86,6 +86,39 @@ def test_the_probe_finds_a_good_library_good(dirs: Path) -> None:
     assert blas._works_here(library, blas._fortran_of_mlx())
 
 
+_THREADS = """
+import ctypes
+from trainer_core import blas
+print(ctypes.CDLL(str(blas.load_fast_blas())).openblas_get_num_threads(), blas.usable_cores())
+"""
+
+
+@linux_x86
+def test_one_core_is_left_to_the_rest_unless_the_user_says_otherwise() -> None:
+    root = Path(__file__).parents[2]
+    env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    command = [sys.executable, "-c", _THREADS]
+    done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=True)
+    threads, cores = map(int, done.stdout.split())
+    assert threads == max(1, cores - 1)
+    env["OPENBLAS_NUM_THREADS"] = str(min(2, os.cpu_count() or 1))
+    done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == env["OPENBLAS_NUM_THREADS"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the BLAS is for Linux")
+@pytest.mark.parametrize(
+    ("text", "cores"),
+    [("max 100000", 8), ("250000 100000", 2), ("50000 100000", 1), ("1600000 100000", 8)],
+)
+def test_a_container_may_use_fewer_cores(
+    monkeypatch: pytest.MonkeyPatch, text: str, cores: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(Path, "read_text", lambda _: text)
+    assert blas.usable_cores() == cores
+
+
 _TIME = """
 import sys, time
 if sys.argv[1] == "fast":

@@ -201,7 +201,7 @@ class WindowCommands(QObject):
 
     def _on_engine_idle(self) -> None:
         if self._closing:
-            QTimer.singleShot(0, self._window.close)
+            QTimer.singleShot(0, self, self._window.close)
 
 
 def about_lines() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
@@ -85,7 +85,15 @@ class ExportDialog(QDialog):
         self._folder_button.setVisible(done)
         if done:
             self._command.setPlainText(vm.command)
-        self.adjustSize()
+        QTimer.singleShot(0, self, self._fit)  # once the new words have their fonts
+
+    def _fit(self) -> None:
+        """As high as the words need at this width; Qt's own size hint forgets wrapped lines."""
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()
+            width = max(self.width(), self.minimumWidth())
+            self.resize(width, layout.totalHeightForWidth(width))
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()

@@ -77,6 +77,13 @@ def wait_for_end(qtbot: QtBot, app: Application) -> None:
     qtbot.waitUntil(lambda: not app.session.busy, timeout=RUN_MS)
 
 
+def wait_for_step(qtbot: QtBot, app: Application, number: int) -> None:
+    qtbot.waitUntil(
+        lambda: app.session.progress.step >= number or not app.session.busy, timeout=RUN_MS
+    )
+    assert app.session.busy, app.session.log.text()
+
+
 def loss_points(app: Application) -> dict[int, float]:
     plot = app.session.curves.plots("training")[0]
     series = app.session.curves.series(plot, plot.curves[0])
@@ -129,7 +136,7 @@ def test_stop_keeps_what_was_learned(qtbot: QtBot, start_app: Callable[[], Appli
     app = start_app()
     app.form.set_value("iters", 5000)
     press_start(app)
-    qtbot.waitUntil(lambda: app.session.progress.step >= 2, timeout=RUN_MS)
+    wait_for_step(qtbot, app, 2)
     app.window.actions_table.stop.trigger()
     wait_for_end(qtbot, app)
     run = app.session.run
@@ -150,7 +157,7 @@ def test_closing_during_a_run_saves_and_closes_by_itself(
     app = start_app()
     app.form.set_value("iters", 5000)
     press_start(app)
-    qtbot.waitUntil(lambda: app.session.progress.step >= 1, timeout=RUN_MS)
+    wait_for_step(qtbot, app, 1)
     app.window.close()
     box = next(box for box in app.window.findChildren(QMessageBox) if box.isVisible())
     next(b for b in box.findChildren(QPushButton) if b.text() == "Stop and close").click()

@@ -13,8 +13,9 @@ from trainer_core.events import Warned
 from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_spec
 from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
 from trainer_core.model.lora import Adapter, attach
-from trainer_core.model.open_stack import CheckedStack, open_stack
+from trainer_core.model.open_stack import CheckedStack, open_stack, unchecked
 from trainer_core.model.targets import Targets, blocks_of, choose
+from trainer_core.model.trainable import check_trainable
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
     )
     if warm is not None:
         _fill(adapter, warm)
+    check_trainable(loaded.model, adapter)
     checked = open_stack(loaded.model, str(loaded.config.get("model_type")))
     warnings = [Warned("targets", text) for text in targets.warnings]
     return AdaptedModel(loaded, adapter, spec, checked, warnings)
@@ -91,8 +93,7 @@ def open_with_adapter(folder: Path, adapter: Path, weights: WeightPolicy) -> Ada
     targets = _targets_of(adapter, loaded.model, list(spec.keys), spec.num_layers)
     made = attach(loaded.model, targets.paths, rank=spec.rank, scale=spec.scale)
     _fill(made, adapter)
-    checked = open_stack(loaded.model, str(loaded.config.get("model_type")))
-    return AdaptedModel(loaded, made, spec, checked)
+    return AdaptedModel(loaded, made, spec, unchecked(loaded.model))
 
 
 def _targets_of(folder: Path, model: nn.Module, keys: str | list[str], num_layers: int) -> Targets:

@@ -8,6 +8,7 @@ projection is the identity.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -86,14 +87,13 @@ class LayerStack:
 
     def hidden(self, ids: mx.array) -> mx.array:
         """Final hidden states [B, T, D] of ids [B, T], after the last norm."""
-        network: Any = self._model if self.whole else self._inner
-        return network(ids)
+        return self._through(self._model if self.whole else self._inner, ids)
 
     def project(self, hidden: mx.array) -> mx.array:
         """Logits [N, V] of hidden states [N, D], by the model's own head."""
         if self.whole:
             return hidden
-        with _shadow(self._outer, self._inner_name, _Returns(self._inner, hidden[None])):
+        with shadow(self._outer, self._inner_name, _Returns(self._inner, hidden[None])):
             return self._outer(_any_id())[0]
 
     def project_block(self, hidden: mx.array, start: int, stop: int) -> mx.array:
@@ -117,8 +117,8 @@ class LayerStack:
         """
         recorders = [_Recorder(layer, self._passed_on) for layer in self.layers]
         caches = None if offset is None else [Position(offset) for _ in self.layers]
-        with _shadow(self._inner, self._layers_name, recorders):
-            self._inner(ids) if caches is None else self._inner(ids, cache=caches)
+        with shadow(self._inner, self._layers_name, recorders):
+            self._through(self._inner, ids, caches)
         if any(recorder.calls != 1 for recorder in recorders):
             raise StackMismatch("its layers are not called once each")
         return State(recorders[0].stream, tuple(r.arguments for r in recorders), offset=offset or 0)
@@ -135,8 +135,18 @@ class LayerStack:
     def final(self, stream: mx.array) -> mx.array:
         """Final hidden states [B, T, D] of the stream after the last layer."""
         passing = [_Returns(layer, self._passed_on(stream)) for layer in self.layers]
-        with _shadow(self._inner, self._layers_name, passing):
-            return self._inner(_any_id())
+        with shadow(self._inner, self._layers_name, passing):
+            return self._through(self._inner, _any_id())
+
+    def _through(
+        self, network: Any, ids: mx.array, caches: Sequence[Position] | None = None
+    ) -> Any:
+        """Call the model or its inner part; some of them take no default for their cache."""
+        if caches is None:
+            taken = inspect.signature(network.__call__).parameters.get("cache")
+            if taken is None or taken.default is not inspect.Parameter.empty:
+                return network(ids)
+        return network(ids, cache=caches)
 
     def _run_layer(self, state: State, number: int, cache: LayerCache | None) -> State:
         args, kwargs = with_cache(state.arguments[number], cache)
@@ -205,7 +215,7 @@ class _Recorder:
 
 
 @contextmanager
-def _shadow(module: Any, name: str, value: Any) -> Iterator[None]:
+def shadow(module: Any, name: str, value: Any) -> Iterator[None]:
     """Hide a child behind a stand-in: a plain attribute wins over mlx's dict of children."""
     module.__dict__[name] = value
     try:

@@ -97,7 +97,7 @@ PLOTS = (
     ),
     Plot(
         key="logps",
-        title="Log-probs",
+        title="Logps",
         help="Log-probabilities of preferred and rejected answers. Both falling is usual; the "
         "preferred ones falling faster is not.",
         page="diagnostics",

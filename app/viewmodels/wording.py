@@ -16,8 +16,14 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def number(value: float | None, *, digits: int = 4) -> str:
-    """This many significant digits, with an exponent if very small or large; a dash for none."""
+def number(value: float | None, *, digits: int = 4, steady: bool = False) -> str:
+    """This many significant digits, with an exponent if very small or large; a dash for none.
+
+    Args:
+        value: any number.
+        digits: significant digits.
+        steady: keep zeros at the end, so that a changing figure does not jump about.
+    """
     if value is None:
         return "\N{EN DASH}"
     if not math.isfinite(value):
@@ -29,6 +35,8 @@ def number(value: float | None, *, digits: int = 4) -> str:
         return f"{value:.2e}".replace("e-0", "e-").replace("e+0", "e")
     if size >= 1000:
         return f"{value:,.0f}"
+    if steady and value:
+        return f"{value:#.{digits}g}".rstrip(".")
     return f"{value:.{digits}g}"
 
 

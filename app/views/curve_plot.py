@@ -216,7 +216,11 @@ class CurvePlot(QFrame):
         return str(getattr(self._palette, f"curve_{curve.role}"))
 
     def _figure(self, curve: Curve, value: float) -> str:
-        text = f"{value:.0%}" if self.plot.share and np.isfinite(value) else number(value, digits=3)
+        text = (
+            f"{value:.0%}"
+            if self.plot.share and np.isfinite(value)
+            else number(value, digits=3, steady=True)
+        )
         unit = f" {self.plot.unit}" if self.plot.unit else ""
         name = f"{curve.label} " if len(self.plot.curves) > 1 else ""
         dot = f"<span style='color:{self._colour(curve)}'>\N{BLACK CIRCLE}</span>"

@@ -31,6 +31,13 @@ def test_numbers(value: float | None, text: str) -> None:
     assert number(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.3, "1.30"), (0.5, "0.500"), (100.2, "100"), (0.0, "0"), (-2.0, "-2.00")]
+)
+def test_a_steady_figure_keeps_its_length(value: float, text: str) -> None:
+    assert number(value, digits=3, steady=True) == text
+
+
 def test_sizes_and_counts() -> None:
     assert gigabytes(310e6) == "310 MB"
     assert gigabytes(1.244e9) == "1.24 GB"

@@ -93,6 +93,9 @@ def prepare() -> Preparation:
                 "set TMPDIR to a folder that only you can write to",
             )
         )
+    if "mlx.core" in sys.modules:
+        late = _slow_cpu("mlx was imported before trainer_core, and so took its own BLAS")
+        return Preparation(slow_cpu=late, notes=tuple(notes))
     try:
         return Preparation(blas=load_fast_blas(), notes=tuple(notes))
     except (BlasUnavailable, OSError) as error:

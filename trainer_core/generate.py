@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import mlx.nn as nn
+from typing import TYPE_CHECKING, Any
 
 from trainer_core import backend, memory
 from trainer_core.config import RunConfig
@@ -16,6 +14,9 @@ from trainer_core.errors import TrainerError
 from trainer_core.model.find import resolve_model
 from trainer_core.model.load import load_model
 from trainer_core.model.open_policy import open_with_adapter
+
+if TYPE_CHECKING:
+    import mlx.nn as nn
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,6 @@
 """Models: finding, loading and adapting them."""
+
+from trainer_core.backend import prepare
+
+# Whoever reaches the engine this way may import MLX next, and the BLAS has to be there first.
+prepare()

@@ -24,7 +24,7 @@ from trainer_core.model_files import Tensor, read_json, read_tensors
 
 _FLOAT32 = 4
 _BLOCK = 256  # queries that blocked attention takes at a time
-_ROUTER = re.compile(r"(^|\.)(router|gate|shared_expert_gate|wg)(\.|$)")
+_ROUTER = re.compile(r"(^|\.)(router|gate|shared_expert_gate|wg|altup)(\.|$)")
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.(.+)\.weight$")
 
 

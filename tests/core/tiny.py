@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
-_SHAPE: dict[str, Any] = {
+SHAPE: dict[str, Any] = {
     "hidden_size": 32,
     "num_hidden_layers": 3,
     "intermediate_size": 48,
@@ -25,7 +25,7 @@ _SHAPE: dict[str, Any] = {
 
 FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {},
-    "mistral3": {"text_config": {**_SHAPE, "model_type": "llama"}},
+    "mistral3": {"text_config": {**SHAPE, "model_type": "llama"}},
     "qwen2": {"tie_word_embeddings": True},
     "qwen3": {},
     "gemma": {},
@@ -57,7 +57,7 @@ def tiny_model(family: str, **more: Any) -> nn.Module:
     """A frozen model of a family, the same on every call."""
     room = importlib.import_module(f"mlx_lm.models.{family}")
     arguments = room.ModelArgs.from_dict(
-        {"model_type": family, **_SHAPE, **FAMILIES[family], **more}
+        {"model_type": family, **SHAPE, **FAMILIES[family], **more}
     )
     mx.random.seed(0)
     model: nn.Module = room.Model(arguments)

@@ -22,7 +22,6 @@ from trainer_core.model.stack import Arguments
 WINDOW = 16
 VOCABULARY = 512
 
-_FEWEST = 2
 # A copy may take this share of the model's own memory, or the bytes of a small one.
 _MOST_SHARE = 0.25
 _MOST_BYTES = 256 << 20
@@ -52,7 +51,10 @@ def narrow_windows(model: nn.Module) -> Iterator[None]:
 
 
 def layers_of_every_kind(layers: Sequence[nn.Module], arguments: Sequence[Arguments]) -> int:
-    """How many of the first layers it takes to meet every kind of layer, at least two.
+    """How many of the first layers it takes to meet every kind of layer, and one more.
+
+    The one more is often of the same kind as the last: like layers that meddle with each other
+    are seen too.
 
     Args:
         layers: all of them.
@@ -60,7 +62,7 @@ def layers_of_every_kind(layers: Sequence[nn.Module], arguments: Sequence[Argume
     """
     kinds = [_kind(layer, given) for layer, given in zip(layers, arguments, strict=True)]
     last_new = max(index for index, kind in enumerate(kinds) if kind not in kinds[:index])
-    return min(max(last_new + 1, _FEWEST), len(layers))
+    return min(last_new + 2, len(layers))
 
 
 def first_layers(

@@ -18,7 +18,7 @@ from trainer_core.model.prefix_cache import Capture, Continue
 from trainer_core.model.stack import LayerStack, State
 
 # Much above rounding, also that of tensor cores, and much below what a wrong mask or place does.
-_FLOAT32 = 5e-3
+_FLOAT32 = 1e-2
 _TOLERANCE = {mx.float16: 5e-2, mx.bfloat16: 1e-1}
 # A backward pass rounds about as often again.
 _BACKWARD = 2.0

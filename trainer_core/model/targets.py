@@ -11,8 +11,9 @@ import mlx.nn as nn
 
 from trainer_core.errors import ConfigError
 
-# Routers choose experts; a low-rank update there changes the routing, not the answer.
-_ROUTERS = re.compile(r"(^|\.)(router|gate|shared_expert_gate|wg)(\.|$)")
+# Routers choose experts, or mix streams (Gemma 3n's altup, whose weights its own code reads); a
+# low-rank update there changes the routing, not the answer.
+_ROUTERS = re.compile(r"(^|\.)(router|gate|shared_expert_gate|wg|altup)(\.|$)")
 
 # One fused layer holds what other models keep apart, so the parts' names find it too.
 _FUSED = {

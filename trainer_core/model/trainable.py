@@ -45,7 +45,7 @@ def check_trainable(model: nn.Module, adapter: Adapter) -> None:
         raise
     except Exception as error:  # a foreign model raises whatever it likes
         text = " ".join(str(error).split())
-        raise _refusal(f"MLX cannot differentiate it here: {text[:300]}") from error
+        raise _refusal(f"MLX cannot run and differentiate it here: {text[:300]}") from error
     finally:
         adapter.assign(parameters)
     if not mx.isfinite(value).item():

@@ -88,7 +88,7 @@ class Application(QObject):
         """Show the window, start the engine thread, and let it import the engine."""
         self.faults.install()
         self.window.show()
-        self.session.open(warm_up=warm_up)
+        self.session.open(warm_up=warm_up, model=str(self.form.values.get("model") or ""))
 
     def shut_down(self) -> None:
         """Save the settings and end the engine thread; blocks until it is gone."""

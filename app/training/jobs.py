@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Protocol
 from app.training.messages import JobKind
 from trainer_core.config import RunConfig
 from trainer_core.control import Control
+from trainer_core.errors import TrainerError
 from trainer_core.events import Event
 
 ENGINE = (
@@ -57,8 +59,11 @@ class WarmUp:
 
     kind: JobKind = "warm-up"
 
+    def __init__(self, model: str = "") -> None:
+        self.model = model
+
     def run(self, emit: Callable[[Event], None]) -> None:
-        """Import only; nothing is loaded and no array is made."""
+        """Import, and read the tokenizer of `model` if it is there; no array is made."""
         from trainer_core import backend
 
         backend.prepare()
@@ -66,6 +71,20 @@ class WarmUp:
             importlib.import_module(name)
         # transformers imports its parts when they are first asked for.
         from transformers import AutoTokenizer, PreTrainedTokenizerFast  # noqa: F401
+
+        # A model that cannot be used is the run's to report, once it is asked for.
+        with contextlib.suppress(TrainerError):
+            self._read_tokenizer()
+
+    def _read_tokenizer(self) -> None:
+        from trainer_core.data.tokenizer import load_tokenizer
+        from trainer_core.model.find import resolve_model
+        from trainer_core.model.sample_model import is_complete, sample_model_folder
+
+        # The sample model is made by the first run, which says so.
+        made = self.model != "sample" or is_complete(sample_model_folder())
+        if self.model and made:
+            load_tokenizer(resolve_model(self.model), RunConfig(model=self.model, data="sample"))
 
 
 class Train:

@@ -104,11 +104,11 @@ class Session(QObject):
         """True while an adapter is being exported."""
         return self.export.state.value == "running"
 
-    def open(self, *, warm_up: bool = True) -> None:
-        """Start the engine thread and let it import the engine."""
+    def open(self, *, warm_up: bool = True, model: str = "") -> None:
+        """Start the engine thread and let it import the engine and read a model's tokenizer."""
         self._thread.start()
         if warm_up:
-            self._submit(WarmUp())
+            self._submit(WarmUp(model))
 
     def start(self, config: RunConfig) -> None:
         """Begin a run.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -235,12 +235,8 @@ def load_tokenizer(folder: Path, config: RunConfig) -> ChatTokenizer:
     """
     if not folder.is_dir():
         raise ModelError(f"there is no model folder at {folder}", "", "check the path of `model`")
-    from transformers import AutoTokenizer
-
     try:
-        hf = AutoTokenizer.from_pretrained(
-            str(folder), local_files_only=True, trust_remote_code=False
-        )
+        hf = _read(folder, max((p.stat().st_mtime_ns for p in folder.glob("*.json")), default=0))
     # transformers raises many kinds of errors for broken files; all of them mean the same to the
     # user.
     except Exception as error:
@@ -252,6 +248,20 @@ def load_tokenizer(folder: Path, config: RunConfig) -> ChatTokenizer:
         ) from error
     return ChatTokenizer(
         hf, stop_ids=_stop_ids(folder, len(hf)), prompt_format=config.prompt_format
+    )
+
+
+@lru_cache(maxsize=2)
+def _read(folder: Path, changed: int) -> Any:  # noqa: ARG001 - a changed folder is read anew
+    """The tokenizer of transformers, kept for the next call.
+
+    Reading it stops every Python thread for a tenth of a second, so the app does it before a run
+    begins, and the run finds it here.
+    """
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(
+        str(folder), local_files_only=True, trust_remote_code=False
     )
 
 

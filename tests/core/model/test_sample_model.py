@@ -205,7 +205,7 @@ def test_a_fault_while_building_leaves_nothing_behind(
     monkeypatch.setattr(sample_model, "user_cache_dir", lambda name: str(tmp_path / name))
     monkeypatch.setattr("trainer_core.model.gguf_tokenizer.write_tokenizer", _no_space)
     with pytest.raises(
-        ModelError, match=r"cannot be written.*No space left on device.*free some space"
+        ModelError, match=r"cannot be written.*No space left on device.*[Ff]ree some space"
     ):
         sample_model.ensure_sample_model()
     assert list((tmp_path / "burnish" / "models").iterdir()) == []

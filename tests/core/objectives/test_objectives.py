@@ -1,4 +1,4 @@
-"""Losses and metrics from given log-probabilities, against the formulas written out in plain Python."""
+"""Losses and metrics from given log-probabilities, against the formulas in plain Python."""
 
 from __future__ import annotations
 

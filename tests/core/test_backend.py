@@ -95,6 +95,7 @@ def test_the_slow_cpu_warning_is_for_cpus(monkeypatch: pytest.MonkeyPatch) -> No
         raise BlasUnavailable("libgfortran.so.5 is missing")
 
     monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delitem(sys.modules, "mlx.core", raising=False)
     monkeypatch.setattr(backend, "load_fast_blas", missing)
     monkeypatch.setattr(backend, "_use_private_temporary_folder", lambda: None)
     done = backend.prepare.__wrapped__()
@@ -105,6 +106,14 @@ def test_the_slow_cpu_warning_is_for_cpus(monkeypatch: pytest.MonkeyPatch) -> No
     assert done.warnings(Device("cuda", "Some GPU")) == []
 
 
+def test_mlx_that_came_first_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setitem(sys.modules, "mlx.core", object())
+    monkeypatch.setattr(backend, "_use_private_temporary_folder", lambda: None)
+    [warning] = backend.prepare.__wrapped__().warnings(CPU)
+    assert "imported before" in warning.message
+
+
 def test_a_temporary_folder_that_cannot_be_made_is_only_noted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -112,6 +121,7 @@ def test_a_temporary_folder_that_cannot_be_made_is_only_noted(
         raise PermissionError("read-only")
 
     monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delitem(sys.modules, "mlx.core", raising=False)
     monkeypatch.setattr(backend, "load_fast_blas", lambda: Path("x.so"))
     monkeypatch.setattr(backend, "_use_private_temporary_folder", fail)
     [note] = backend.prepare.__wrapped__().warnings(CPU)

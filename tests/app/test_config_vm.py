@@ -338,7 +338,7 @@ def test_summaries_name_the_main_choices(tmp_path: Path) -> None:
     vm.set_value("grad_accumulation_steps", "4")
     assert vm.summary("LoRA") == "rank 16, alpha 32, last 8 layers"
     assert vm.summary("Method") == "ORPO, lambda 0.1, scope full"
-    assert vm.summary("Schedule") == "100 steps, rate 2e-4, batch 2 x 4"
+    assert vm.summary("Schedule") == "100 steps, rate 1e-4, batch 2 x 4"
     vm.set_value("rank", "lots")
     assert vm.summary("LoRA") == "rank lots, last 8 layers"
     for group in {spec.option.group for spec in SPECS.values()}:

@@ -93,7 +93,7 @@ def test_model_and_data_are_required():
         RunConfig.model_validate({"data": "d"})
 
 
-@pytest.mark.parametrize(("method", "rate"), [("sft", 2e-4), ("dpo", 5e-5), ("orpo", 2e-4)])
+@pytest.mark.parametrize(("method", "rate"), [("sft", 2e-4), ("dpo", 5e-5), ("orpo", 1e-4)])
 def test_resolve_fills_rate_and_steps(method, rate):
     made = resolve(config(method=method))
     assert (made.learning_rate, made.iters) == (rate, 100)

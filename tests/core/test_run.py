@@ -75,7 +75,7 @@ def test_the_written_config_has_no_auto_left_and_runs_again(tmp_path: Path) -> N
     ran = run(fresh_config(tmp_path, learning_rate=None, iters=2))
     config = load_config(ran.folder.config)
     assert "auto" not in config.model_dump().values()
-    assert config.learning_rate == 2e-4
+    assert config.learning_rate == 1e-4
     assert config.num_layers == 4
     again = run(config)
     assert adapter_bytes(again) == adapter_bytes(ran)

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainer_core import backend
 from trainer_core.backward.autograd import whole_graph
 from trainer_core.backward.choose import Backward
+from trainer_core.backward.compiled import CompiledRanges
 from trainer_core.backward.segmented import Segmented
 from trainer_core.checkpoint import Keeper
 from trainer_core.config import RunConfig, refused
@@ -28,6 +30,11 @@ from trainer_core.policy import Policy
 from trainer_core.runfolder import RunFolder
 
 Tell = Callable[[Event], None]
+
+# On a GPU: lengths come in multiples of this many tokens, so that few of them are new to MLX's
+# compiler and to the attention library, and the host is this many layer ranges ahead.
+_BUCKET = 64
+_AHEAD = 2
 
 
 def assemble(
@@ -68,6 +75,7 @@ def assemble(
         ),
         share_prefix=config.prefix_sharing == "on",
         dropout_seed=config.seed,
+        bucket=_BUCKET if _compiles(config) else 1,
     )
     train = [objective.score(example) for example in dataset.train]
     valid = [objective.score(example) for example in dataset.valid]
@@ -108,7 +116,16 @@ def assemble(
 
 def _backward(config: RunConfig) -> Backward:
     size = config.segment_size
-    return Segmented(size) if isinstance(size, int) and size > 0 else whole_graph
+    if not isinstance(size, int) or size == 0:
+        return whole_graph
+    if _compiles(config):
+        return Segmented(size, CompiledRanges(), _AHEAD)
+    return Segmented(size, ahead=0 if backend.device().kind == "cpu" else _AHEAD)
+
+
+def _compiles(config: RunConfig) -> bool:
+    """Whether functions are compiled: a CPU gains nothing by it, dropout has new masks a step."""
+    return backend.device().kind != "cpu" and config.dropout == 0
 
 
 def _warnings(opened: AdaptedModel) -> list[Warned]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -29,6 +30,7 @@ class Policy:
         head: how log-probabilities are computed.
         share_prefix: run a pair's common prompt once.
         dropout_seed: seed of the adapter's dropout masks.
+        bucket: lengths that run are multiples of it.
     """
 
     stack: LayerStack
@@ -36,6 +38,7 @@ class Policy:
     head: Head
     share_prefix: bool = False
     dropout_seed: int = 0
+    bucket: int = 1
 
     def streams(self, rows: Sequence[ScoredRow], step: int | None = None) -> list[Stream]:
         """How these rows run: pairs with a shared prompt one by one, all else in padded batches.
@@ -46,22 +49,16 @@ class Policy:
         """
         found: list[Stream] = []
         others: list[Scored] = []
+        stack, dropout = self.stack, self.adapter.dropout
+        how: dict[str, Any] = {"seed": self.dropout_seed, "step": step, "bucket": self.bucket}
         for row in rows:
             if self.share_prefix and shares_prompt(row):
-                found.append(
-                    PairStream(
-                        self.stack, self.adapter.dropout, row, seed=self.dropout_seed, step=step
-                    )
-                )
+                found.append(PairStream(stack, dropout, row, **how))
             else:
                 others += row.sequences
         for group in pad_groups([len(sequence.ids) - 1 for sequence in others]):
             together = [others[index] for index in group]
-            found.append(
-                PaddedStream(
-                    self.stack, self.adapter.dropout, together, seed=self.dropout_seed, step=step
-                )
-            )
+            found.append(PaddedStream(stack, dropout, together, **how))
         return found
 
     def score(

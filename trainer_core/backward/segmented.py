@@ -8,11 +8,13 @@ one extra forward in all, whatever the size of a range. Rows stream one after th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import mlx.core as mx
 
 from trainer_core.backward.autograd import Gradients
+from trainer_core.backward.layer_ranges import EagerRanges, LayerRanges, carried, carrying, vjp
+from trainer_core.in_flight import InFlight
 from trainer_core.objectives.objective import Objective
 from trainer_core.objectives.rows import Metrics, ScoredRow, Totals
 from trainer_core.policy import Policy, Reference, rows_of, split, targets_of
@@ -21,9 +23,17 @@ from trainer_core.streams.stream import States, Stream
 
 @dataclass(frozen=True, slots=True)
 class Segmented:
-    """A backward path with ranges of `size` layers."""
+    """A backward path with ranges of `size` layers.
+
+    Attributes:
+        size: layers in a range.
+        ranges: how a range is run and differentiated.
+        ahead: how many ranges the host may be ahead of the device; 0 for a CPU, which is the host.
+    """
 
     size: int
+    ranges: LayerRanges = field(default_factory=EagerRanges)
+    ahead: int = 0
 
     def __call__(
         self,
@@ -34,7 +44,7 @@ class Segmented:
         reference: Reference | None,
         step: int,
     ) -> tuple[mx.array, Metrics, Gradients]:
-        """See `autograd.whole_graph`; everything that comes back is evaluated."""
+        """See `autograd.whole_graph`; the work on everything that comes back has begun."""
         loss = mx.array(0.0)
         metrics: Metrics = {}
         gradients: Gradients = {}
@@ -57,8 +67,9 @@ class Segmented:
         gradients: Gradients,
     ) -> tuple[mx.array, Metrics]:
         """Loss and metric shares of one row; its gradients are added to `gradients`."""
+        flow = InFlight(self.ahead)
         streams = policy.streams([row], step)
-        boundaries = [self._forward(policy, stream) for stream in streams]
+        boundaries = [self._forward(policy, stream, flow) for stream in streams]
         parts: list[mx.array] = []
         jacobians: list[mx.array] = []
         for stream, states in zip(streams, boundaries, strict=True):
@@ -71,22 +82,21 @@ class Segmented:
             return objective.loss(rows_of([row], streams, parts, reference), totals)
 
         (share, shares), cotangents = mx.value_and_grad(loss)(parts)
-        mx.eval(share, shares, cotangents)
+        flow.start([share, *shares.values(), *cotangents])
         start = 0
         for stream, states, jacobian in zip(streams, boundaries, jacobians, strict=True):
             stop = start + len(stream.sequences)
             wanted = mx.concatenate(cotangents[start:stop])[:, None].astype(jacobian.dtype)
-            self._backward(policy, stream, states, wanted * jacobian, gradients)
+            self._backward(policy, stream, states, wanted * jacobian, gradients, flow)
             start = stop
         return share, shares
 
-    def _forward(self, policy: Policy, stream: Stream) -> list[States]:
-        """The states at every boundary, first to last, evaluated."""
+    def _forward(self, policy: Policy, stream: Stream, flow: InFlight) -> list[States]:
+        """The states at every boundary, first to last; the work on them has begun."""
         states = [stream.embed()]
-        for start, stop in self._ranges(policy):
-            after = stream.run(states[-1], start, stop)
-            mx.eval(_carried(after))
-            states.append(after)
+        for start, stop in self._segments(policy):
+            states.append(self.ranges.run(policy, stream, states[-1], start, stop))
+            flow.start(carried(states[-1]))
         return states
 
     def _backward(
@@ -96,71 +106,24 @@ class Segmented:
         boundaries: list[States],
         cotangent: mx.array,
         gradients: Gradients,
+        flow: InFlight,
     ) -> None:
         """Walk from the hidden states' cotangent [n, D] down to the first layer."""
         last = boundaries.pop()
 
-        def hidden(carried: list[mx.array]) -> mx.array:
-            return stream.hidden(_carrying(last, carried))
+        def hidden(arrays: list[mx.array]) -> list[mx.array]:
+            return [stream.hidden(carrying(last, arrays))]
 
-        _, cotangents = _vjp(hidden, _carried(last), [cotangent])
-        mx.eval(cotangents)
-        for start, stop in reversed(self._ranges(policy)):
+        cotangents = vjp(hidden, carried(last), [cotangent])
+        flow.start(cotangents)
+        for start, stop in reversed(self._segments(policy)):
             before = boundaries.pop()
-            names = policy.adapter.names(start, stop)
-            parameters = policy.adapter.parameters()
-            # The embedding is frozen: nothing below the first layer wants a cotangent.
-            inputs = _carried(before) if start > 0 else []
-
-            def run(
-                arrays: list[mx.array],
-                at: tuple[int, int] = (start, stop),
-                before: States = before,
-                names: list[str] = names,
-                count: int = len(inputs),
-            ) -> list[mx.array]:
-                states = _carrying(before, arrays[:count]) if count else before
-                policy.adapter.assign(dict(zip(names, arrays[count:], strict=True)))
-                return _carried(stream.run(states, *at))
-
-            arrays = [*inputs, *(parameters[name] for name in names)]
-            try:
-                _, found = _vjp(run, arrays, cotangents)
-            finally:
-                policy.adapter.assign(parameters)
-            cotangents = found[: len(inputs)]
-            for name, gradient in zip(names, found[len(inputs) :], strict=True):
+            cotangents, found = self.ranges.pull(policy, stream, before, start, stop, cotangents)
+            for name, gradient in found.items():
                 gradients[name] = gradients[name] + gradient if name in gradients else gradient
-            mx.eval(cotangents, [gradients[name] for name in names])
+            kept = [gradients[name] for name in found]
+            flow.start([*cotangents, *kept], wait_for=kept or cotangents)
 
-    def _ranges(self, policy: Policy) -> list[tuple[int, int]]:
+    def _segments(self, policy: Policy) -> list[tuple[int, int]]:
         layers = len(policy.stack)
         return [(start, min(start + self.size, layers)) for start in range(0, layers, self.size)]
-
-
-def _vjp(
-    function: object, primals: list[mx.array], cotangents: list[mx.array]
-) -> tuple[list[mx.array], list[mx.array]]:
-    """mx.vjp for a function of a list of arrays."""
-
-    def flat(*arrays: mx.array) -> object:
-        return function(list(arrays))  # type: ignore[operator]
-
-    if not primals:
-        return [], []
-    outputs, gradients = mx.vjp(flat, primals, cotangents)
-    return list(outputs), list(gradients)
-
-
-def _carried(states: States) -> list[mx.array]:
-    return [array for state in states for array in state.carried()]
-
-
-def _carrying(states: States, arrays: list[mx.array]) -> States:
-    found = []
-    start = 0
-    for state in states:
-        stop = start + len(state.carried())
-        found.append(state.carrying(arrays[start:stop]))
-        start = stop
-    return tuple(found)

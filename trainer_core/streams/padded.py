@@ -22,6 +22,7 @@ class PaddedStream:
         sequences: what runs together.
         seed: of the dropout masks.
         step: the optimiser step, or None for no dropout.
+        bucket: the batch's width is a multiple of it, so that few different widths occur.
     """
 
     def __init__(
@@ -32,13 +33,14 @@ class PaddedStream:
         *,
         seed: int = 0,
         step: int | None = None,
+        bucket: int = 1,
     ) -> None:
         self.sequences = sequences
         self._stack = stack
         self._dropout = dropout
         # The last token predicts nothing.
         inputs = [sequence.ids[:-1] for sequence in sequences]
-        self._width = max(len(ids) for ids in inputs)
+        self._width = round_up(max(len(ids) for ids in inputs), bucket)
         self._ids = np.zeros((len(inputs), self._width), dtype=np.int32)
         for slot, ids in enumerate(inputs):
             self._ids[slot, : len(ids)] = ids
@@ -71,6 +73,11 @@ class PaddedStream:
             for slot, sequence in enumerate(self.sequences)
         ]
         return hidden.reshape(-1, hidden.shape[-1])[mx.array(np.concatenate(places))]
+
+
+def round_up(length: int, bucket: int) -> int:
+    """The next multiple of `bucket`."""
+    return -(-length // bucket) * bucket
 
 
 def pad_groups(lengths: Sequence[int], most_padding: float = 0.15) -> list[list[int]]:

@@ -2,6 +2,9 @@
 
 The hidden state of the prompt's last token predicts the first token of both answers, and gradients
 of both reach the prompt through its keys and values, so the result is that of two forwards.
+
+With buckets, what the prompt has over a multiple of the bucket runs with both answers, and the
+answers are padded to a multiple: padding after the shared part would be attended to, so it is cut.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from trainer_core.model.dropout import DropoutPlan, DropoutSwitch, RowKey
 from trainer_core.model.prefix_cache import Capture, Continue
 from trainer_core.model.stack import LayerStack
 from trainer_core.objectives.rows import Scored, ScoredRow
+from trainer_core.streams.padded import round_up
 from trainer_core.streams.stream import States
 
 # Dropout draws one mask for the shared prompt, beside sides 0 and 1 of the answers.
@@ -43,6 +47,8 @@ class PairStream:
         row: a pair for which `shares_prompt` holds.
         seed: of the dropout masks.
         step: the optimiser step, or None for no dropout.
+        bucket: shared part and width of the answers are multiples of it, so that few different
+            lengths occur. A prompt shorter than that is shared as it is.
     """
 
     def __init__(
@@ -53,21 +59,23 @@ class PairStream:
         *,
         seed: int = 0,
         step: int | None = None,
+        bucket: int = 1,
     ) -> None:
         assert row.rejected is not None, "only pairs share a prompt"
         self.sequences = (row.chosen, row.rejected)
         self._stack = stack
         self._dropout = dropout
-        self._prompt = row.example.prompt_length
-        answers = [sequence.ids[self._prompt : -1] for sequence in self.sequences]
-        self._width = max(len(answer) for answer in answers)
+        prompt_length = row.example.prompt_length
+        self._shared = prompt_length // bucket * bucket or prompt_length
+        answers = [sequence.ids[self._shared : -1] for sequence in self.sequences]
+        self._width = round_up(max(len(answer) for answer in answers), bucket)
         self._ids = np.zeros((2, self._width), dtype=np.int32)
         for side, answer in enumerate(answers):
             self._ids[side, : len(answer)] = answer
         self._plans: tuple[DropoutPlan | None, DropoutPlan | None] = (None, None)
         if step is not None:
             number = row.example.row
-            prompt = RowKey(number, _PROMPT_SIDE, self._prompt)
+            prompt = RowKey(number, _PROMPT_SIDE, self._shared)
             keys = [RowKey(number, side, len(answer)) for side, answer in enumerate(answers)]
             self._plans = (
                 DropoutPlan(seed, step, (prompt,)),
@@ -76,10 +84,10 @@ class PairStream:
 
     def embed(self) -> States:
         """See `Stream`: the prompt's state [1, P, D] and the answers' [2, R, D]."""
-        prompt = mx.array(self.sequences[0].ids[: self._prompt])[None]
+        prompt = mx.array(self.sequences[0].ids[: self._shared])[None]
         return (
             self._stack.embed(prompt, offset=0),
-            self._stack.embed(mx.array(self._ids), offset=self._prompt),
+            self._stack.embed(mx.array(self._ids), offset=self._shared),
         )
 
     def run(self, states: States, start: int, stop: int) -> States:
@@ -89,7 +97,7 @@ class PairStream:
         with self._dropout.set(self._plans[0]):
             prompt = self._stack.run(prompt, start, stop, captures)
         with self._dropout.set(self._plans[1]):
-            caches = [Continue(capture, self._prompt) for capture in captures]
+            caches = [Continue(capture, self._shared) for capture in captures]
             answers = self._stack.run(answers, start, stop, caches)
         return prompt, answers
 
@@ -109,4 +117,4 @@ class PairStream:
         """Rows of the table of prompt and answers that predict a sequence's scored tokens."""
         before = sequence.positions - 1
         # In the table, answer `side` starts after the prompt and `side` answers.
-        return np.where(before < self._prompt, before, before + side * self._width)
+        return np.where(before < self._shared, before, before + side * self._width)

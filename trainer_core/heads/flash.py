@@ -13,6 +13,8 @@ from typing import Any
 
 import mlx.core as mx
 
+from trainer_core.heads.log_softmax import picked_log_softmax
+
 # Logits [N, stop - start] of hidden states [N, D] for the tokens start..stop-1.
 ProjectBlock = Callable[[mx.array, int, int], mx.array]
 
@@ -48,19 +50,18 @@ def values_flash(
         targets: [N].
         eager: evaluate block by block; else chain the blocks inside a lazy graph.
     """
-    highest = mx.full(targets.shape, -mx.inf, dtype=mx.float32)
-    total = mx.zeros(targets.shape, dtype=mx.float32)
+    lse = mx.full(targets.shape, -mx.inf, dtype=mx.float32)
     picked = mx.zeros(targets.shape, dtype=mx.float32)
     for start, stop in blocks.ranges():
-        rows = hidden if eager or start == 0 else mx.depends(hidden, total)
-        logits = blocks.project(rows, start, stop).astype(mx.float32)
-        now = mx.maximum(highest, logits.max(axis=-1))
-        total = total * mx.exp(highest - now) + mx.exp(logits - now[:, None]).sum(axis=-1)
-        highest = now
-        picked = picked + _picked(logits, targets, start, stop)
+        rows = hidden if eager or start == 0 else mx.depends(hidden, lse)
+        logits = blocks.project(rows, start, stop)
+        inside = (targets >= start) & (targets < stop)
+        places = mx.clip(targets - start, 0, stop - start - 1)
+        found = mx.take_along_axis(logits, places[:, None], axis=-1)[:, 0].astype(mx.float32)
+        lse = mx.logaddexp(lse, found - picked_log_softmax(logits, places))
+        picked = picked + mx.where(inside, found, 0.0)
         if eager:
-            mx.eval(highest, total, picked)
-    lse = highest + mx.log(total)
+            mx.eval(lse, picked)
     return picked - lse, lse
 
 
@@ -69,14 +70,14 @@ def jacobian_flash(
 ) -> mx.array:
     """J [N, D] in the dtype of hidden, where J[t] = d logp[t] / d hidden[t]; see `values_flash`."""
     jacobian = mx.zeros(hidden.shape, dtype=mx.float32)
-    ones = mx.ones(targets.shape, dtype=mx.float32)
     for start, stop in blocks.ranges():
         rows = hidden if eager else mx.depends(hidden, [jacobian, lse])
 
-        def term(rows: mx.array, start: int = start, stop: int = stop) -> mx.array:
-            return _block_logps(blocks.project(rows, start, stop), targets - start, lse)
+        def project(rows: mx.array, start: int = start, stop: int = stop) -> mx.array:
+            return blocks.project(rows, start, stop)
 
-        _, (part,) = mx.vjp(term, [rows], [ones])
+        by_logit = _logits_gradient(project(rows), targets - start, lse)
+        _, (part,) = mx.vjp(project, [rows], [by_logit])
         jacobian = jacobian + part.astype(mx.float32)
         if eager:
             mx.eval(jacobian)
@@ -112,26 +113,9 @@ def logps_flash(
     return outputs[0]
 
 
-def _picked(logits: mx.array, targets: mx.array, start: int, stop: int) -> mx.array:
-    """The targets' logits where they lie in this block, else 0."""
-    inside = (targets >= start) & (targets < stop)
-    places = mx.clip(targets - start, 0, stop - start - 1)
-    found = mx.take_along_axis(logits, places[:, None], axis=-1)[:, 0]
-    return mx.where(inside, found, 0.0)
-
-
-def _block_logps(logits: mx.array, places: mx.array, lse: mx.array) -> mx.array:
-    """Zeros [N] whose gradient in the block's logits is that of logp: onehot - softmax."""
-
-    @mx.custom_function
-    def block(logits: mx.array) -> mx.array:
-        return mx.zeros(logits.shape[:1], dtype=mx.float32)
-
-    @block.vjp
-    def block_vjp(logits: mx.array, cotangent: mx.array, _output: mx.array) -> mx.array:
-        onehot = mx.arange(logits.shape[-1])[None] == places[:, None]
-        softmax = mx.exp(logits.astype(mx.float32) - lse[:, None])
-        return (cotangent[:, None] * (onehot.astype(mx.float32) - softmax)).astype(logits.dtype)
-
-    logps: Any = block(logits)
-    return logps
+@mx.compile
+def _logits_gradient(logits: mx.array, places: mx.array, lse: mx.array) -> mx.array:
+    """Of logp in a block's logits: onehot - softmax; a target outside has no one in its row."""
+    onehot = mx.arange(logits.shape[-1])[None] == places[:, None]
+    softmax = mx.exp(logits.astype(mx.float32) - lse[:, None])
+    return (onehot.astype(mx.float32) - softmax).astype(logits.dtype)

@@ -13,6 +13,7 @@ from typing import Any
 import mlx.core as mx
 
 from trainer_core.heads.full import Project
+from trainer_core.heads.log_softmax import picked_log_softmax
 
 
 def logps_and_jacobian(
@@ -24,7 +25,7 @@ def logps_and_jacobian(
     """
 
     def logps(rows: mx.array) -> mx.array:
-        return _picked_log_softmax(project(rows), targets)
+        return picked_log_softmax(project(rows), targets)
 
     (logp,), (jacobian,) = mx.vjp(logps, [hidden], [mx.ones(targets.shape, dtype=mx.float32)])
     return logp, jacobian
@@ -54,25 +55,3 @@ def logps_fused(project: Project, hidden: mx.array, targets: mx.array, chunk: in
 
     outputs: Any = head(hidden)
     return outputs[0]
-
-
-def _picked_log_softmax(logits: mx.array, targets: mx.array) -> mx.array:
-    """Log softmax at the targets, with the gradient (onehot - softmax) written out.
-
-    MLX's own gradient would scatter into a second array of the logits' size.
-    """
-
-    @mx.custom_function
-    def picked(logits: mx.array) -> mx.array:
-        wide = logits.astype(mx.float32)
-        chosen = mx.take_along_axis(wide, targets[:, None], axis=-1)[:, 0]
-        return chosen - mx.logsumexp(wide, axis=-1)
-
-    @picked.vjp
-    def picked_vjp(logits: mx.array, cotangent: mx.array, _output: mx.array) -> mx.array:
-        softmax = mx.softmax(logits.astype(mx.float32), axis=-1)
-        onehot = mx.arange(logits.shape[-1])[None] == targets[:, None]
-        return (cotangent[:, None] * (onehot.astype(mx.float32) - softmax)).astype(logits.dtype)
-
-    logps: Any = picked(logits)
-    return logps

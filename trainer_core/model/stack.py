@@ -94,7 +94,7 @@ class LayerStack:
         if self.whole:
             return hidden
         with shadow(self._outer, self._inner_name, _Returns(self._inner, hidden[None])):
-            return self._outer(_any_id())[0]
+            return self._outer(_any_id()).squeeze(0)  # an index would copy
 
     def project_block(self, hidden: mx.array, start: int, stop: int) -> mx.array:
         """Logits [N, stop - start] of the tokens start..stop-1, by the model's own head.

@@ -61,12 +61,12 @@ class LoRALinear(nn.Module):
         plan = self._switch.plan
         if self.rate > 0 and plan is not None:
             x = drop(x, self.rate, plan, self.index)
-        a, b = self.lora_a, self.lora_b
         if x.dtype == y.dtype == mx.bfloat16:
             # A product of bfloat16 and float32 would first write a float32 copy of x.
-            a, b = a.astype(x.dtype), b.astype(x.dtype)
-            return mx.addmm(y, self.scale * (x @ a), b)
-        return y + (self.scale * ((x @ a) @ b)).astype(y.dtype)
+            a, b = self.lora_a.astype(x.dtype), (self.scale * self.lora_b).astype(x.dtype)
+            return mx.addmm(y, x @ a, b)
+        z = (x @ self.lora_a) @ self.lora_b
+        return y + (self.scale * z).astype(y.dtype)
 
 
 class Adapter:

@@ -31,6 +31,7 @@ class Policy:
         share_prefix: run a pair's common prompt once.
         dropout_seed: seed of the adapter's dropout masks.
         bucket: lengths that run are multiples of it.
+        joined: run a shared prompt and its answers in one row, see `joined` and `PairStream`.
     """
 
     stack: LayerStack
@@ -39,6 +40,7 @@ class Policy:
     share_prefix: bool = False
     dropout_seed: int = 0
     bucket: int = 1
+    joined: bool = False
 
     def streams(self, rows: Sequence[ScoredRow], step: int | None = None) -> list[Stream]:
         """How these rows run: pairs with a shared prompt one by one, all else in padded batches.
@@ -53,7 +55,7 @@ class Policy:
         how: dict[str, Any] = {"seed": self.dropout_seed, "step": step, "bucket": self.bucket}
         for row in rows:
             if self.share_prefix and shares_prompt(row):
-                found.append(PairStream(stack, dropout, row, **how))
+                found.append(PairStream(stack, dropout, row, joined=self.joined, **how))
             else:
                 others += row.sequences
         for group in pad_groups([len(sequence.ids) - 1 for sequence in others]):

@@ -19,6 +19,7 @@ import mlx.nn as nn
 from trainer_core.backward.autograd import Gradients
 from trainer_core.backward.layer_kinds import kind_of
 from trainer_core.backward.layer_ranges import EagerRanges, carried, vjp
+from trainer_core.model.lora import Adapter
 from trainer_core.model.stack import Arguments, LayerStack, State
 from trainer_core.policy import Policy
 from trainer_core.streams.stream import States, Stream
@@ -64,7 +65,7 @@ class _Function:
 
 
 class CompiledRanges:
-    """See the module's docstring. It serves one policy, without dropout.
+    """See the module's docstring. Without dropout; another adapter makes it start afresh.
 
     Attributes:
         compilations: how many functions were made so far.
@@ -75,6 +76,7 @@ class CompiledRanges:
         self._functions: OrderedDict[Hashable, _Function] = OrderedDict()
         self._ranges: dict[tuple[int, int], _Range] = {}
         self._kinds: dict[Hashable, int] = {}
+        self._adapter: Adapter | None = None
         self._eager = EagerRanges()
 
     def run(self, policy: Policy, stream: Stream, states: States, start: int, stop: int) -> States:
@@ -131,6 +133,10 @@ class CompiledRanges:
         return made
 
     def _range(self, policy: Policy, start: int, stop: int) -> _Range:
+        if policy.adapter is not self._adapter:
+            for kept in (self._functions, self._ranges, self._kinds):
+                kept.clear()
+            self._adapter = policy.adapter
         found = self._ranges.get((start, stop))
         if found is None:
             found = self._ranges[start, stop] = self._look_at(policy, start, stop)

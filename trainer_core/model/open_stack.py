@@ -16,12 +16,14 @@ from trainer_core.model.check_adapter import adapter_on, new_adapter, random_val
 from trainer_core.model.families.gemma4 import Gemma4Stack
 from trainer_core.model.families.gpt_neox import GptNeoxStack
 from trainer_core.model.first_layers import first_layers, layers_of_every_kind, narrow_windows
+from trainer_core.model.joined import runs_joined
 from trainer_core.model.lora import Adapter
 from trainer_core.model.self_check import (
     GradientCheck,
     Rows,
     after_prompt,
     in_ranges,
+    joined,
     rows_of_pair,
     same,
 )
@@ -53,6 +55,7 @@ class CheckedStack:
         segments: why its layers cannot be run in ranges.
         prefix: why a prompt cannot be shared by two answers.
         blocks: why the head cannot be cut into blocks of the vocabulary.
+        joins: whether prompt and answers can run in one row, see `joined`.
         vocabulary: number of tokens of the head, if it can.
     """
 
@@ -61,6 +64,7 @@ class CheckedStack:
     segments: str = ""
     prefix: str = ""
     blocks: str = ""
+    joins: bool = False
     vocabulary: int = 0
 
 
@@ -165,9 +169,15 @@ def _gradients(checked: CheckedStack, adapter: Adapter, stack: LayerStack) -> Ch
     check = GradientCheck(adapter, stack, _LONG)
     if not check.segments():
         return replace(checked, segments=_SEGMENTS, prefix=_SEGMENTS)
-    if checked.prefix or check.prefix():
-        return checked
-    return replace(checked, prefix=_PREFIX)
+    if checked.prefix or not check.prefix():
+        return replace(checked, prefix=checked.prefix or _PREFIX)
+    return replace(checked, joins=_joins(stack))
+
+
+def _joins(stack: LayerStack) -> bool:
+    if not runs_joined(stack):
+        return False
+    return same(lambda: (joined(stack, _LONG), after_prompt(stack, _LONG)))
 
 
 def _find_head(stack: LayerStack, model: nn.Module, hidden: mx.array) -> int:

@@ -63,9 +63,10 @@ class Continue:
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
         """Keys and values [B, heads, P + R, D] for the answers' own [B, heads, R, D]."""
-        return _after(self._prompt.keys, keys), _after(self._prompt.values, values)
+        return after_prompt(self._prompt.keys, keys), after_prompt(self._prompt.values, values)
 
 
-def _after(prompt: mx.array, own: mx.array) -> mx.array:
+def after_prompt(prompt: mx.array, own: mx.array) -> mx.array:
+    """Keys or values [B, heads, P + R, D] of a prompt's [1, heads, P, D] and each answer's own."""
     wide = mx.broadcast_to(prompt, (own.shape[0], *prompt.shape[1:]))
     return mx.concatenate([wide, own], axis=2)

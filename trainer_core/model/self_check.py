@@ -13,6 +13,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from trainer_core.model.joined import join, run_joined
 from trainer_core.model.lora import Adapter
 from trainer_core.model.prefix_cache import Capture, Continue
 from trainer_core.model.stack import LayerStack, State
@@ -70,6 +71,15 @@ def after_prompt(stack: LayerStack, rows: Rows) -> mx.array:
     for number in range(len(stack)):
         states = _shared(stack, states, number)
     return stack.final(states[1].stream)
+
+
+def joined(stack: LayerStack, rows: Rows) -> mx.array:
+    """Hidden states [2, T - prompt, D] of two answers in one row with their prompt."""
+    state = join(*_split(stack, rows))
+    if state is None:
+        raise ValueError("its masks are not plain")
+    hidden = stack.final(run_joined(stack, state, 0, len(stack)).stream)
+    return hidden[0, rows.prompt :].reshape(2, -1, hidden.shape[-1])
 
 
 class GradientCheck:

@@ -13,6 +13,7 @@ import mlx.core as mx
 import numpy as np
 
 from trainer_core.model.dropout import DropoutPlan, DropoutSwitch, RowKey
+from trainer_core.model.joined import join, run_joined
 from trainer_core.model.prefix_cache import Capture, Continue
 from trainer_core.model.stack import LayerStack
 from trainer_core.objectives.rows import Scored, ScoredRow
@@ -49,6 +50,8 @@ class PairStream:
         step: the optimiser step, or None for no dropout.
         bucket: shared part and width of the answers are multiples of it, so that few different
             lengths occur. A prompt shorter than that is shared as it is.
+        joined: run prompt and answers in one row where their masks allow it. The model must allow
+            it, see `joined`, and the adapter have no dropout.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class PairStream:
         seed: int = 0,
         step: int | None = None,
         bucket: int = 1,
+        joined: bool = False,
     ) -> None:
         assert row.rejected is not None, "only pairs share a prompt"
         self.sequences = (row.chosen, row.rejected)
@@ -72,6 +76,7 @@ class PairStream:
         self._ids = np.zeros((2, self._width), dtype=np.int32)
         for side, answer in enumerate(answers):
             self._ids[side, : len(answer)] = answer
+        self._joined = joined
         self._plans: tuple[DropoutPlan | None, DropoutPlan | None] = (None, None)
         if step is not None:
             number = row.example.row
@@ -83,15 +88,17 @@ class PairStream:
             )
 
     def embed(self) -> States:
-        """See `Stream`: the prompt's state [1, P, D] and the answers' [2, R, D]."""
-        prompt = mx.array(self.sequences[0].ids[: self._shared])[None]
-        return (
-            self._stack.embed(prompt, offset=0),
-            self._stack.embed(mx.array(self._ids), offset=self._shared),
-        )
+        """See `Stream`: a joined state, or the prompt's [1, P, D] and the answers' [2, R, D]."""
+        ids = mx.array(self.sequences[0].ids[: self._shared])[None]
+        prompt = self._stack.embed(ids, offset=0)
+        answers = self._stack.embed(mx.array(self._ids), offset=self._shared)
+        row = join(prompt, answers) if self._joined else None
+        return (prompt, answers) if row is None else (row,)
 
     def run(self, states: States, start: int, stop: int) -> States:
         """See `Stream`."""
+        if len(states) == 1:
+            return (run_joined(self._stack, states[0], start, stop),)
         prompt, answers = states
         captures = [Capture() for _ in range(start, stop)]
         with self._dropout.set(self._plans[0]):
@@ -103,9 +110,9 @@ class PairStream:
 
     def hidden(self, states: States) -> mx.array:
         """See `Stream`."""
-        prompt, answers = (self._stack.final(state.stream) for state in states)
-        depth = prompt.shape[-1]
-        table = mx.concatenate([prompt.reshape(-1, depth), answers.reshape(-1, depth)])
+        final = [self._stack.final(state.stream) for state in states]
+        # The prompt's rows, then those of each answer, joined or not.
+        table = mx.concatenate([hidden.reshape(-1, hidden.shape[-1]) for hidden in final])
         places = [self._places(side, sequence) for side, sequence in enumerate(self.sequences)]
         return table[mx.array(np.concatenate(places))]
 

@@ -10,6 +10,7 @@ from trainer_core import backend
 from trainer_core.backward.autograd import whole_graph
 from trainer_core.backward.choose import Backward
 from trainer_core.backward.compiled import CompiledRanges
+from trainer_core.backward.layer_ranges import EagerRanges
 from trainer_core.backward.segmented import Segmented
 from trainer_core.checkpoint import Keeper
 from trainer_core.config import RunConfig, refused
@@ -31,10 +32,11 @@ from trainer_core.runfolder import RunFolder
 
 Tell = Callable[[Event], None]
 
-# On a GPU: lengths come in multiples of this many tokens, so that few of them are new to MLX's
-# compiler and to the attention library, and the host is this many layer ranges ahead.
-_BUCKET = 64
-_AHEAD = 2
+# On a GPU: lengths come in multiples of this many tokens. CUDA has a fused attention backward for
+# such lengths only, and few lengths are then new to MLX's compiler and to the attention library.
+_BUCKET = 128
+# How many layer ranges the host is ahead of a GPU.
+_AHEAD = 1
 
 
 def assemble(
@@ -64,6 +66,7 @@ def assemble(
         tell(warning)
     objective = make_objective(config)
     stack = opened.checked.stack
+    on_gpu = backend.device().kind != "cpu"
     policy = Policy(
         stack,
         opened.adapter,
@@ -72,10 +75,12 @@ def assemble(
             stack.project,
             config.chunk_size,
             VocabularyBlocks(stack.project_block, opened.checked.vocabulary),
+            ahead=_AHEAD if on_gpu else 0,
         ),
         share_prefix=config.prefix_sharing == "on",
         dropout_seed=config.seed,
-        bucket=_BUCKET if _compiles(config) else 1,
+        bucket=_BUCKET if on_gpu else 1,
+        joined=on_gpu and opened.checked.joins and not config.dropout,
     )
     train = [objective.score(example) for example in dataset.train]
     valid = [objective.score(example) for example in dataset.valid]
@@ -101,7 +106,7 @@ def assemble(
         config=config,
         policy=policy,
         objective=objective,
-        backward=_backward(config),
+        backward=_backward(config, on_gpu),
         train=train,
         valid=valid,
         valid_skipped=dataset.valid_rows_skipped,
@@ -114,18 +119,14 @@ def assemble(
     )
 
 
-def _backward(config: RunConfig) -> Backward:
+def _backward(config: RunConfig, on_gpu: bool) -> Backward:
     size = config.segment_size
     if not isinstance(size, int) or size == 0:
         return whole_graph
-    if _compiles(config):
-        return Segmented(size, CompiledRanges(), _AHEAD)
-    return Segmented(size, ahead=0 if backend.device().kind == "cpu" else _AHEAD)
-
-
-def _compiles(config: RunConfig) -> bool:
-    """Whether functions are compiled: a CPU gains nothing by it, dropout has new masks a step."""
-    return backend.device().kind != "cpu" and config.dropout == 0
+    if not on_gpu:
+        return Segmented(size)  # which compiling does not speed up
+    # Dropout draws new masks in every step, and a compiled function would repeat its first ones.
+    return Segmented(size, EagerRanges() if config.dropout else CompiledRanges(), _AHEAD)
 
 
 def _warnings(opened: AdaptedModel) -> list[Warned]:

@@ -20,6 +20,9 @@ from trainer_core.objectives.rows import Metrics, ScoredRow, Totals
 from trainer_core.policy import Policy, Reference, rows_of, split, targets_of
 from trainer_core.streams.stream import States, Stream
 
+# Ranges of longer rows than this keep a GPU busy by themselves, and two of them need much memory.
+_LONG_ROW = 8192
+
 
 @dataclass(frozen=True, slots=True)
 class Segmented:
@@ -28,7 +31,8 @@ class Segmented:
     Attributes:
         size: layers in a range.
         ranges: how a range is run and differentiated.
-        ahead: how many ranges the host may be ahead of the device; 0 for a CPU, which is the host.
+        ahead: how many ranges the host may be ahead of the device, except on long rows; 0 for a
+            CPU, which is the host.
     """
 
     size: int
@@ -67,7 +71,8 @@ class Segmented:
         gradients: Gradients,
     ) -> tuple[mx.array, Metrics]:
         """Loss and metric shares of one row; its gradients are added to `gradients`."""
-        flow = InFlight(self.ahead)
+        length = max(len(sequence.ids) for sequence in row.sequences)
+        flow = InFlight(self.ahead if length <= _LONG_ROW else 0)
         streams = policy.streams([row], step)
         boundaries = [self._forward(policy, stream, flow) for stream in streams]
         parts: list[mx.array] = []

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from trainer_core import memory
 from trainer_core.blas import BlasUnavailable, load_fast_blas
 from trainer_core.errors import OutOfMemoryError
 from trainer_core.events import Warned
@@ -25,6 +26,17 @@ Kind = Literal["metal", "cuda", "cpu"]
 # Of the memory that is free, the share a run may plan with: the rest is for what the estimate
 # leaves out.
 _SHARE = 0.85
+
+# What MLX reads from the environment on CUDA; a user who has set one keeps it.
+_CUDA_SETTINGS = {
+    # Its float32 products would keep 10 bits of 23. PyTorch's keep all unless told otherwise.
+    "MLX_ENABLE_TF32": "0",
+    # MLX raises an error once enough new shapes have come, which rows of many lengths do.
+    "MLX_ENABLE_CACHE_THRASHING_CHECK": "0",
+    # Attention plans, one for each pair of lengths; a new one takes about 50 ms.
+    "MLX_CUDA_SDPA_CACHE_SIZE": "1024",
+    "MLX_CUDA_SDPA_BACKWARD_CACHE_SIZE": "1024",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +85,9 @@ def prepare() -> Preparation:
     """Settle the process's environment for MLX, before `mlx.core` is imported.
 
     It asks the Hugging Face libraries for no telemetry and no network (a user who sets
-    HF_HUB_OFFLINE=0 keeps it), gives MLX's kernel compiler a private temporary folder, and on Linux
-    loads a fast BLAS. It never raises: what could not be done is in the result.
+    HF_HUB_OFFLINE=0 keeps it), gives MLX's kernel compiler a private temporary folder, tells MLX
+    how to use CUDA, and on Linux loads a fast BLAS. It never raises: what could not be done is in
+    the result.
     """
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -82,6 +95,8 @@ def prepare() -> Preparation:
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if sys.platform != "linux":
         return Preparation()
+    for name, value in _CUDA_SETTINGS.items():
+        os.environ.setdefault(name, value)
     notes = []
     try:
         _use_private_temporary_folder()
@@ -150,6 +165,17 @@ def limit_memory(where: Device) -> None:
         import mlx.core as mx
 
         mx.set_wired_limit(where.wired_limit)
+
+
+def available_bytes(where: Device) -> int:
+    """Memory that a run can take: a CUDA device's own, else the machine's."""
+    if where.kind == "cuda":
+        import mlx.core as mx
+
+        free = mx.device_info().get("free_memory")
+        if free:
+            return int(free) + mx.get_cache_memory()
+    return memory.available_bytes()
 
 
 def resolve_weights(asked: str, needs: MemoryEstimate, kind: Kind, available: int) -> WeightPolicy:

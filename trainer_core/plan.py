@@ -56,7 +56,8 @@ def make_plan(config: RunConfig, folder: Path, longest: int | None = None) -> Pl
     if config.warm_start:
         update |= _from_warm_start(config, folder)
     config = config.model_copy(update=update)
-    kind, available = backend.device().kind, memory.available_bytes()
+    device = backend.device()
+    kind, available = device.kind, backend.available_bytes(device)
 
     def choose(size: int, attention: str) -> tuple[backend.WeightPolicy, bool]:
         """The weights that go with these, and whether the run then fits."""
@@ -67,7 +68,10 @@ def make_plan(config: RunConfig, folder: Path, longest: int | None = None) -> Pl
             needs.total(policy.weights), available
         )
 
+    fastest = asked.segment_size == "auto" and kind == "cuda" and _compiled_is_fastest(config)
     sizes = _SEGMENTS if asked.segment_size == "auto" else (asked.segment_size,)
+    if fastest:
+        sizes = (1,)
     attentions = [config.attention]
     if asked.attention == "auto" and kind == "cpu":
         # Only a CPU's attention backward is quadratic, and only what does not fit is worth slowing.
@@ -76,12 +80,20 @@ def make_plan(config: RunConfig, folder: Path, longest: int | None = None) -> Pl
     size, attention = next((way for way in ways if choose(*way)[1]), ways[-1])
     policy, _ = choose(size, attention)
     warnings = [policy.warning] if policy.warning is not None else []
-    if asked.segment_size == "auto" and size:
+    if asked.segment_size == "auto" and size and not fastest:
         warnings.append(_segments_chosen(size, available))
     if attention != config.attention:
         warnings.append(_blocked_chosen(available))
     update = {"segment_size": size, "attention": attention, "weights": policy.weights}
     return Plan(config.model_copy(update=update), asked, warnings)
+
+
+def _compiled_is_fastest(config: RunConfig) -> bool:
+    """Whether single compiled layers beat the whole graph on CUDA, as they do in any memory.
+
+    Not with dropout, which is not compiled, and not where the whole graph takes rows side by side.
+    """
+    return config.dropout == 0 and (config.batch_size == 1 or config.method in PREFERENCE)
 
 
 def count_blocks(folder: Path) -> int:

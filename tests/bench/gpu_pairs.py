@@ -76,14 +76,16 @@ class Way:
     ahead: int = 0
     chunk: int = 512
     bucket: int = 1
+    joined: bool = False
     whole: bool = False
 
     def policy(self, checked: CheckedStack, adapter: Adapter) -> Policy:
         """The model with this head and prefix sharing."""
         stack = checked.stack
         blocks = VocabularyBlocks(stack.project_block, checked.vocabulary)
-        head = Head(self.head, stack.project, self.chunk, blocks)
-        return Policy(stack, adapter, head, self.share, bucket=self.bucket)
+        head = Head(self.head, stack.project, self.chunk, blocks, self.ahead)
+        joined = self.joined and checked.joins
+        return Policy(stack, adapter, head, self.share, bucket=self.bucket, joined=joined)
 
     def backward(self) -> Backward:
         """A fresh backward path."""
@@ -94,16 +96,22 @@ class Way:
         return Segmented(self.size, ahead=self.ahead)
 
 
+def _short(**more: Any) -> Way:
+    return Way(bucket=128, ahead=1, **more)
+
+
 WAYS: dict[str, Way] = {
     "whole graph, two forwards, full head": Way(head="full", share=False, whole=True),
     "whole graph, two forwards, fused head": Way(share=False, whole=True),
-    "whole graph, shared prompt, fused head": Way(whole=True),
-    "segments of 1, shared prompt, fused head": Way(size=1),
-    "segments of 4, shared prompt, fused head": Way(size=4),
-    "segments of 1, compiled, fused head": Way(size=1, compiled=True, ahead=2),
-    "segments of 4, compiled, fused head": Way(size=4, compiled=True, ahead=2),
-    "segments of 1, compiled, flash head": Way(size=1, compiled=True, ahead=2, head="flash"),
-    "segments of 4, compiled, flash head": Way(size=4, compiled=True, ahead=2, head="flash"),
+    "whole graph, shared prompt, fused head": Way(bucket=128, whole=True),
+    "segments of 1, eager, fused head": _short(size=1),
+    "segments of 4, eager, fused head": _short(size=4),
+    "segments of 1, compiled, two streams": _short(size=1, compiled=True),
+    "segments of 1, compiled, fused head": _short(size=1, compiled=True, joined=True),
+    "segments of 4, compiled, fused head": _short(size=4, compiled=True, joined=True),
+    "segments of 1, compiled, flash head": _short(size=1, compiled=True, joined=True, head="flash"),
+    "segments of 4, compiled, flash head": _short(size=4, compiled=True, joined=True, head="flash"),
+    "segments of 1, compiled, exact lengths": Way(size=1, compiled=True, ahead=1, joined=True),
 }
 
 
@@ -295,9 +303,6 @@ def compare_gradients() -> None:
     for label, model in (("float32", wide), ("bfloat16", make_model(4))):
         checked, adapter = open_ours(model)
         ways = {"whole graph, two forwards, full head": whole, **WAYS}
-        ways["segments of 1, compiled, fused head, bucket 64"] = replace(
-            WAYS["segments of 1, compiled, fused head"], bucket=64
-        )
         for name, way in ways.items():
             loss, gradients = our_step(way, checked, adapter, pair)()
             mx.eval(loss, gradients)
@@ -349,8 +354,9 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=SHAPE["num_hidden_layers"])
     parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--lengths", type=int, default=0, metavar="N")
-    parser.add_argument("--bucket", type=int, default=64)
+    parser.add_argument("--bucket", type=int, default=128)
     asked = parser.parse_args()
+    backend.prepare()
     device = backend.start_device()
     print(f"{device}, mlx {mx.__version__}")
     if asked.gradients:

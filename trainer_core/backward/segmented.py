@@ -78,22 +78,25 @@ class Segmented:
         parts: list[mx.array] = []
         jacobians: list[mx.array] = []
         for stream, states in zip(streams, boundaries, strict=True):
-            hidden = stream.hidden(states[-1])
-            logps, jacobian = policy.head.values_and_jacobian(hidden, targets_of([stream]))
+            logps, jacobian = policy.head.values_and_jacobian(
+                stream.hidden(states[-1]), targets_of([stream])
+            )
             parts += split([stream], logps)
             jacobians.append(jacobian)
 
         def loss(parts: list[mx.array]) -> tuple[mx.array, Metrics]:
             return objective.loss(rows_of([row], streams, parts, reference), totals)
 
-        (share, shares), cotangents = mx.value_and_grad(loss)(parts)
-        flow.start([share, *shares.values(), *cotangents])
-        start = 0
-        for stream, states, jacobian in zip(streams, boundaries, jacobians, strict=True):
-            stop = start + len(stream.sequences)
-            wanted = mx.concatenate(cotangents[start:stop])[:, None].astype(jacobian.dtype)
-            self._backward(policy, stream, states, wanted * jacobian, gradients, flow)
-            start = stop
+        (share, shares), wanted = mx.value_and_grad(loss)(parts)
+        flow.start([share, *shares.values(), *wanted])
+        for stream, states in zip(streams, boundaries, strict=True):
+            count = len(stream.sequences)
+            by_token = mx.concatenate(wanted[:count])[:, None]
+            wanted = wanted[count:]
+            # Taken off their lists, so that each is freed once it has been used.
+            cotangents = _below_head(stream, states.pop(), jacobians.pop(0), by_token)
+            flow.start(cotangents)
+            self._backward(policy, stream, states, cotangents, gradients, flow)
         return share, shares
 
     def _forward(self, policy: Policy, stream: Stream, flow: InFlight) -> list[States]:
@@ -109,18 +112,11 @@ class Segmented:
         policy: Policy,
         stream: Stream,
         boundaries: list[States],
-        cotangent: mx.array,
+        cotangents: list[mx.array],
         gradients: Gradients,
         flow: InFlight,
     ) -> None:
-        """Walk from the hidden states' cotangent [n, D] down to the first layer."""
-        last = boundaries.pop()
-
-        def hidden(arrays: list[mx.array]) -> list[mx.array]:
-            return [stream.hidden(carrying(last, arrays))]
-
-        cotangents = vjp(hidden, carried(last), [cotangent])
-        flow.start(cotangents)
+        """Walk from what the last layer carries down to the first layer."""
         for start, stop in reversed(self._segments(policy)):
             before = boundaries.pop()
             cotangents, found = self.ranges.pull(policy, stream, before, start, stop, cotangents)
@@ -132,3 +128,21 @@ class Segmented:
     def _segments(self, policy: Policy) -> list[tuple[int, int]]:
         layers = len(policy.stack)
         return [(start, min(start + self.size, layers)) for start in range(0, layers, self.size)]
+
+
+def _below_head(
+    stream: Stream, last: States, jacobian: mx.array, by_token: mx.array
+) -> list[mx.array]:
+    """Cotangents of what the last states carry.
+
+    Args:
+        stream: what ran.
+        last: the states after the last layer.
+        jacobian: of the log-probabilities in the hidden states, [n, D].
+        by_token: gradient of the loss in the log-probabilities, [n, 1].
+    """
+
+    def hidden(arrays: list[mx.array]) -> list[mx.array]:
+        return [stream.hidden(carrying(last, arrays))]
+
+    return vjp(hidden, carried(last), [by_token.astype(jacobian.dtype) * jacobian])

@@ -20,6 +20,9 @@ from trainer_core.objectives.rows import Scored, ScoredRow
 from trainer_core.streams.padded import round_up
 from trainer_core.streams.stream import States
 
+# A row of more tokens keeps a GPU busy in either way, and joined it needs more memory.
+_LONGEST_JOINED = 4096
+
 # Dropout draws one mask for the shared prompt, beside sides 0 and 1 of the answers.
 _PROMPT_SIDE = 2
 
@@ -50,8 +53,8 @@ class PairStream:
         step: the optimiser step, or None for no dropout.
         bucket: shared part and width of the answers are multiples of it, so that few different
             lengths occur. A prompt shorter than that is shared as it is.
-        joined: run prompt and answers in one row where their masks allow it. The model must allow
-            it, see `joined`, and the adapter have no dropout.
+        joined: run a short prompt and its answers in one row where their masks allow it. The
+            model must allow it, see `joined`, and the adapter have no dropout.
     """
 
     def __init__(
@@ -92,7 +95,8 @@ class PairStream:
         ids = mx.array(self.sequences[0].ids[: self._shared])[None]
         prompt = self._stack.embed(ids, offset=0)
         answers = self._stack.embed(mx.array(self._ids), offset=self._shared)
-        row = join(prompt, answers) if self._joined else None
+        joins = self._joined and self._shared + 2 * self._width <= _LONGEST_JOINED
+        row = join(prompt, answers) if joins else None
         return (prompt, answers) if row is None else (row,)
 
     def run(self, states: States, start: int, stop: int) -> States:

@@ -67,3 +67,12 @@ def test_mlx_is_left_as_it_was(golden: Path) -> None:
     policy = replace(small_policy(golden / "llama", share_prefix=True), joined=True)
     one_step(policy, Segmented(1), "orpo", count=1)
     assert (mx.fast.rope, mx.fast.scaled_dot_product_attention) == before
+
+
+def test_long_rows_run_apart(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = replace(small_policy(golden / "llama", share_prefix=True), joined=True)
+    row = objective_of("orpo").score(random_pairs(1)[0])
+    (stream,) = policy.streams([row])
+    assert len(stream.embed()) == 1
+    monkeypatch.setattr("trainer_core.streams.pair._LONGEST_JOINED", 5)
+    assert len(stream.embed()) == 2

@@ -202,3 +202,20 @@ def test_the_device_is_named() -> None:
 
 def test_limits_that_the_device_lacks_are_left_alone() -> None:
     backend.limit_memory(backend.device())
+
+
+def test_cuda_settings_are_made_unless_the_user_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(backend, "load_fast_blas", lambda: None)
+    monkeypatch.delenv("MLX_ENABLE_CACHE_THRASHING_CHECK", raising=False)
+    monkeypatch.setenv("MLX_ENABLE_TF32", "1")
+    backend.prepare.__wrapped__()
+    assert os.environ["MLX_ENABLE_TF32"] == "1"
+    assert os.environ["MLX_ENABLE_CACHE_THRASHING_CHECK"] == "0"
+
+
+def test_the_cache_on_cuda_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[int] = []
+    monkeypatch.setattr("mlx.core.set_cache_limit", limits.append)
+    backend.limit_memory(backend.Device("cuda", "a GPU", memory=8 << 30))
+    assert limits == [2 << 30]

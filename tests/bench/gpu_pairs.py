@@ -5,7 +5,7 @@
 A model of Qwen3-0.6B's shape with random bfloat16 weights gets LoRA of rank 16 on every projection.
 A step is loss and gradients of one pair, P prompt tokens and two answers of R tokens. The table has
 the median milliseconds, the peak memory with the weights, and how far the gradients are from those
-of the first row that ran. mlx-lm-lora's ORPO runs in the same process on equal inputs if that
+of the first way. mlx-lm-lora's ORPO runs in the same process on equal inputs if that
 package is installed. `--gradients` compares gradients in float32 too, `--lengths N` trains on N
 pairs of other lengths. RESULTS.md keeps the figures.
 """
@@ -57,7 +57,8 @@ SHAPE: dict[str, Any] = {
     "tie_word_embeddings": True,
 }
 RANK, SCALE = 16, 2.0
-WARM_UPS, REPEATS = 2, 7
+RIVAL = "mlx-lm-lora ORPO"
+WARM_UPS, REPEATS, FEWEST, ENOUGH_MS = 2, 9, 3, 2500.0
 # Whole graphs of longer pairs than this do not fit on the GPU.
 LONGEST_WHOLE = 8192
 
@@ -84,7 +85,7 @@ class Way:
         stack = checked.stack
         blocks = VocabularyBlocks(stack.project_block, checked.vocabulary)
         head = Head(self.head, stack.project, self.chunk, blocks, self.ahead)
-        joined = self.joined and checked.joins
+        joined = self.joined and checked.joins  # rows that are not too long for it
         return Policy(stack, adapter, head, self.share, bucket=self.bucket, joined=joined)
 
     def backward(self) -> Backward:
@@ -100,8 +101,9 @@ def _short(**more: Any) -> Way:
     return Way(bucket=128, ahead=1, **more)
 
 
+ORACLE = "whole graph, two forwards, full head"
 WAYS: dict[str, Way] = {
-    "whole graph, two forwards, full head": Way(head="full", share=False, whole=True),
+    ORACLE: Way(head="full", share=False, whole=True),
     "whole graph, two forwards, fused head": Way(share=False, whole=True),
     "whole graph, shared prompt, fused head": Way(bucket=128, whole=True),
     "segments of 1, eager, fused head": _short(size=1),
@@ -204,11 +206,13 @@ class Measured:
 
 
 def measure(step: Step, repeats: int = REPEATS) -> Measured:
-    """Warm up, then time whole steps."""
+    """Warm up, then time whole steps: `repeats` of them, fewer if they are slow."""
     mx.clear_cache()
     mx.reset_peak_memory()
     times: list[float] = []
-    for _ in range(WARM_UPS + repeats):
+    while len(times) < WARM_UPS + FEWEST or (
+        len(times) < WARM_UPS + repeats and sum(times[WARM_UPS:]) < ENOUGH_MS
+    ):
         began = time.perf_counter()
         loss, gradients = step()
         mx.eval(loss, gradients)
@@ -281,7 +285,7 @@ def compare_rival(sizes: Sequence[tuple[int, int]], layers: int) -> None:
     for checkpoint in (False, True):
         if checkpoint:
             grad_checkpoint(model.layers[0])  # for every model of this class
-        name = "mlx-lm-lora ORPO" + (", grad_checkpoint" if checkpoint else "")
+        name = RIVAL + (", grad_checkpoint" if checkpoint else "")
         for prompt, answer in sizes:
             if prompt + answer > LONGEST_WHOLE:
                 continue
@@ -291,27 +295,26 @@ def compare_rival(sizes: Sequence[tuple[int, int]], layers: int) -> None:
     block.__call__ = forward
 
 
-def compare_gradients() -> None:
+def compare_gradients(ways: Mapping[str, Way]) -> None:
     """bfloat16 paths against the same weights in float32, whole graph, two forwards, full head."""
     print("\nGradients against float32, whole graph, two forwards, full head (4 layers)\n")
     print("| pair | weights | way | gradients off |\n|---|---|---|---|")
     pair = make_pair(700, 200)
     wide = make_model(4)
     wide.set_dtype(mx.float32)
-    whole = WAYS["whole graph, two forwards, full head"]
+    whole = WAYS[ORACLE]
     wanted: Gradients | None = None
     for label, model in (("float32", wide), ("bfloat16", make_model(4))):
         checked, adapter = open_ours(model)
-        ways = {"whole graph, two forwards, full head": whole, **WAYS}
-        for name, way in ways.items():
+        for name, way in {ORACLE: whole, **ways}.items():
             loss, gradients = our_step(way, checked, adapter, pair)()
             mx.eval(loss, gradients)
             wanted = wanted or gradients
             print(f"| 700 + 200 | {label} | {name} | {distance(gradients, wanted):.1e} |")
     checked, adapter = open_ours(make_model(2, bits=4))
     wanted = None
-    for name in (n for n in WAYS if "full head" in n or "segments of 1" in n):
-        loss, gradients = our_step(WAYS[name], checked, adapter, pair)()
+    for name, way in {ORACLE: whole, **ways}.items():
+        loss, gradients = our_step(way, checked, adapter, pair)()
         mx.eval(loss, gradients)
         wanted = wanted or gradients
         print(f"| 700 + 200 | 4 bit | {name} | {distance(gradients, wanted):.1e} |")
@@ -359,16 +362,17 @@ def main() -> None:
     backend.prepare()
     device = backend.start_device()
     print(f"{device}, mlx {mx.__version__}")
+    ways = {name: way for name, way in WAYS.items() if asked.ways in name}
     if asked.gradients:
-        compare_gradients()
+        compare_gradients(ways)
     elif asked.lengths:
         way = replace(WAYS["segments of 1, compiled, fused head"], bucket=asked.bucket)
         vary_lengths(asked.lengths, way, asked.layers)
     else:
         sizes = [(int(p), int(r)) for p, r in (size.split("x") for size in asked.sizes)]
-        ways = {name: way for name, way in WAYS.items() if asked.ways in name}
-        compare(sizes, ways, asked.layers)
-        if asked.ways in "mlx-lm-lora":
+        if ways:
+            compare(sizes, ways, asked.layers)
+        if asked.ways in RIVAL:
             compare_rival(sizes, asked.layers)
 
 

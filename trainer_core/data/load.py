@@ -200,8 +200,8 @@ def _check_method(
             f"its rows have {shapes}, but no chosen and rejected answers",
             "choose method sft, or data with chosen and rejected answers",
         )
+    examples[:] = [example for example in examples if example.is_pair]
     for example in single:
-        examples.remove(example)
         what = f"the row has {example.shape}, but {config.method} needs chosen and rejected"
         problems.append(
             Problem(example.source.file, example.source.line, what, "add a rejected answer")

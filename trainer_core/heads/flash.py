@@ -7,13 +7,13 @@ instead of two, for memory that does not depend on the vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import mlx.core as mx
 
 from trainer_core.heads.log_softmax import picked_log_softmax
+from trainer_core.heads.row_jacobian import logps_by_chunks
 
 # Logits [N, stop - start] of hidden states [N, D] for the tokens start..stop-1.
 ProjectBlock = Callable[[mx.array, int, int], mx.array]
@@ -89,28 +89,11 @@ def logps_flash(
 ) -> mx.array:
     """Float32 log-probabilities [N], differentiable in hidden [N, D] inside a whole graph."""
 
-    @mx.custom_function
-    def head(rows: mx.array) -> tuple[mx.array, mx.array]:
-        logps: list[mx.array] = []
-        jacobians: list[mx.array] = []
-        for start in range(0, rows.shape[0], chunk):
-            part = rows[start : start + chunk]
-            if jacobians:
-                part = mx.depends(part, jacobians[-1])
-            wanted = targets[start : start + chunk]
-            logp, lse = values_flash(blocks, part, wanted, eager=False)
-            logps.append(logp)
-            jacobians.append(jacobian_flash(blocks, part, wanted, lse, eager=False))
-        return mx.concatenate(logps), mx.concatenate(jacobians)
+    def one(rows: mx.array, wanted: mx.array) -> tuple[mx.array, mx.array]:
+        logp, lse = values_flash(blocks, rows, wanted, eager=False)
+        return logp, jacobian_flash(blocks, rows, wanted, lse, eager=False)
 
-    @head.vjp
-    def head_vjp(
-        _primals: mx.array, cotangents: Sequence[mx.array], outputs: Sequence[mx.array]
-    ) -> mx.array:
-        return cotangents[0][:, None].astype(outputs[1].dtype) * outputs[1]
-
-    outputs: Any = head(hidden)
-    return outputs[0]
+    return logps_by_chunks(one, hidden, targets, chunk)
 
 
 @mx.compile

@@ -7,13 +7,11 @@ nothing kept but J.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import mlx.core as mx
 
 from trainer_core.heads.full import Project
 from trainer_core.heads.log_softmax import picked_log_softmax
+from trainer_core.heads.row_jacobian import logps_by_chunks
 
 
 def logps_and_jacobian(
@@ -33,25 +31,6 @@ def logps_and_jacobian(
 
 def logps_fused(project: Project, hidden: mx.array, targets: mx.array, chunk: int) -> mx.array:
     """Float32 log-probabilities [N], differentiable in hidden [N, D] inside a whole graph."""
-
-    @mx.custom_function
-    def head(rows: mx.array) -> tuple[mx.array, mx.array]:
-        logps: list[mx.array] = []
-        jacobians: list[mx.array] = []
-        for start in range(0, rows.shape[0], chunk):
-            part = rows[start : start + chunk]
-            if jacobians:
-                part = mx.depends(part, jacobians[-1])
-            logp, jacobian = logps_and_jacobian(project, part, targets[start : start + chunk])
-            logps.append(logp)
-            jacobians.append(jacobian)
-        return mx.concatenate(logps), mx.concatenate(jacobians)
-
-    @head.vjp
-    def head_vjp(
-        _primals: mx.array, cotangents: Sequence[mx.array], outputs: Sequence[mx.array]
-    ) -> mx.array:
-        return cotangents[0][:, None].astype(outputs[1].dtype) * outputs[1]
-
-    outputs: Any = head(hidden)
-    return outputs[0]
+    return logps_by_chunks(
+        lambda rows, wanted: logps_and_jacobian(project, rows, wanted), hidden, targets, chunk
+    )

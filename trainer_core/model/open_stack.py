@@ -27,7 +27,8 @@ from trainer_core.model.self_check import (
     rows_of_pair,
     same,
 )
-from trainer_core.model.stack import LayerStack, block_path
+from trainer_core.model.stack import LayerStack
+from trainer_core.model.targets import block_path
 
 _STACKS: dict[str, type[LayerStack]] = {
     "gemma4_text": Gemma4Stack,

@@ -169,15 +169,6 @@ def with_cache(
     return args, kwargs
 
 
-def block_path(model: nn.Module) -> str:
-    """Path of the list of blocks, such as model.layers; empty if it is not a plain attribute."""
-    blocks = blocks_of(model)
-    for path, module in model.named_modules():
-        if module is blocks[0]:
-            return path.rsplit(".", 1)[0]
-    return ""
-
-
 class _Returns:
     """Stands in for a module: gives back a fixed value, and the module's attributes."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import mlx.nn as nn
 
-from trainer_core.errors import ConfigError
+from trainer_core.errors import ConfigError, ModelError
 
 # Routers choose experts, or mix streams (Gemma 3n's altup, whose weights its own code reads); a
 # low-rank update there changes the routing, not the answer.
@@ -53,7 +53,7 @@ def choose(model: nn.Module, target_modules: str | list[str], num_layers: int) -
             key="num_layers",
         )
     count = len(blocks) if num_layers == -1 else num_layers
-    prefix = _block_prefix(model, blocks)
+    prefix = block_path(model)
     linears: list[tuple[int, str]] = []
     for number in range(len(blocks) - count, len(blocks)):
         for name, module in blocks[number].named_modules():
@@ -84,6 +84,19 @@ def blocks_of(model: nn.Module) -> list[nn.Module]:
     """The model's blocks, first to last."""
     blocks: Any = model.layers
     return list(blocks)
+
+
+def block_path(model: nn.Module) -> str:
+    """Path of the list of blocks, such as model.layers or language_model.model.layers.
+
+    Raises:
+        ModelError: the model does not keep its blocks in a plain list.
+    """
+    first = blocks_of(model)[0]
+    for path, module in model.named_modules():
+        if module is first:
+            return path.rsplit(".", 1)[0]
+    raise ModelError("the layers of this model were not found", try_this="choose another model")
 
 
 def _wanted(
@@ -118,11 +131,3 @@ def _matches(name: str, asked: str) -> bool:
         return True
     last = name.rsplit(".", 1)[-1]
     return asked.rsplit(".", 1)[-1] in _FUSED.get(last, ())
-
-
-def _block_prefix(model: nn.Module, blocks: list[nn.Module]) -> str:
-    """The path of the list of blocks, such as model.layers or language_model.model.layers."""
-    for path, module in model.named_modules():
-        if module is blocks[0]:
-            return path.rsplit(".", 1)[0]
-    raise ConfigError("the layers of this model were not found", key="model")

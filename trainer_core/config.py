@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from trainer_core.column_names import columns_problem
 from trainer_core.errors import ConfigError
 from trainer_core.option import Option, allowed, kinds, option, option_of
 
@@ -61,11 +62,11 @@ class RunConfig(BaseModel):
         "model's own on a GPU and uses float32 on a CPU if that fits in memory.", advanced=True)
 
     data: str = _data(
-        ..., "Data", "A file of rows, or a folder with train.jsonl and an optional valid.jsonl, or "
-        "`sample`.", path=True)
+        ..., "Data", "A file of rows (JSON lines, JSON, CSV, TSV or Parquet, also in gzip or "
+        "zip), or a folder with train.jsonl and an optional valid.jsonl, or `sample`.", path=True)
     columns: dict[str, str] | None = _data(
-        None, "Columns", "Our names for the file's columns, such as {prompt: question, chosen: "
-        "good}.", **_later("column mappings are", None))
+        None, "Columns", "Which of the file's columns is what, if they are called otherwise, such "
+        "as {prompt: question, chosen: good, rejected: bad}.", advanced=True)
     valid_data: str | None = _data(
         None, "Validation file", "A file of validation rows. Without one, a share of the training "
         "rows is held out.", path=True)
@@ -247,6 +248,13 @@ class RunConfig(BaseModel):
     def _not_blank(cls, value: str | None) -> str | None:
         if value is not None and not value.strip():
             raise ValueError("must not be empty")
+        return value
+
+    @field_validator("columns")
+    @classmethod
+    def _columns_have_a_meaning(cls, value: dict[str, str] | None) -> dict[str, str] | None:
+        if value is not None and (problem := columns_problem(value)):
+            raise ValueError(problem)
         return value
 
     @field_validator("segment_size")

@@ -91,6 +91,43 @@ def parse_yaml(text: str) -> Any:
     return yaml.load(text, Loader=_Loader)
 
 
+def read_mapping(text: str) -> dict[str, Any]:
+    """A mapping on one line: `{prompt: question, chosen: good}`, with or without braces and spaces.
+
+    Raises:
+        ValueError: it is none.
+    """
+    text = text.strip()
+    text = text if text.startswith("{") else f"{{{text}}}"
+    try:
+        value = parse_yaml(text)
+    except (yaml.YAMLError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ValueError("must be a mapping such as {prompt: question}")
+    found: dict[str, Any] = {}
+    for key, held in value.items():
+        name, colon, rest = str(key).partition(":")
+        # YAML takes `a:b` for one word.
+        if held is None and colon and rest:
+            name, held = name, parse_yaml(rest)
+        found[name if held is not None else str(key)] = held
+    return found
+
+
+def write_mapping(values: dict[str, Any]) -> str:
+    """The mapping on one line, without the outer braces; `read_mapping` reads it back."""
+    text = yaml.dump(
+        values,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=float("inf"),
+        default_flow_style=True,
+    )
+    return text.strip()[1:-1]
+
+
 def write_yaml(values: dict[str, Any]) -> str:
     """Block YAML that `parse_yaml` and any YAML 1.1 reader read back as the same values."""
     return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)

@@ -16,7 +16,13 @@ import yaml
 from pydantic import ValidationError
 
 from trainer_core.config import RunConfig, options
-from trainer_core.config_file import ConfigFile, parse_yaml, read_config_file, write_yaml
+from trainer_core.config_file import (
+    ConfigFile,
+    parse_yaml,
+    read_config_file,
+    read_mapping,
+    write_yaml,
+)
 from trainer_core.errors import ConfigError
 from trainer_core.foreign_keys import FOREIGN_KEYS
 from trainer_core.option import GROUPS, allowed, kinds, shown
@@ -124,7 +130,7 @@ def parse_override(text: str) -> tuple[str, Any]:
     if {list, tuple} & set(types) and not raw.startswith("["):
         raw = f"[{raw}]"
     try:
-        return key, parse_yaml(raw)
+        return key, read_mapping(raw) if dict in types else parse_yaml(raw)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise _invalid(key, "yaml", "", raw) from None
 

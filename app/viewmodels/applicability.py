@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer_core.config import PREFERENCE, RunConfig, inapplicable
+from trainer_core.data.files import find_files
 from trainer_core.data.load import SAMPLE, sample_data
-from trainer_core.data.readers import find_files
 from trainer_core.errors import DataError
 
 _OF_VALIDATION = ("val_rows", "steps_per_eval", "best_metric", "early_stop_patience")
@@ -41,7 +41,7 @@ def own_validation_file(values: Mapping[str, Any]) -> bool:
         return False
     try:
         path = sample_data(values["method"]) if data == SAMPLE else Path(data).expanduser()
-        return find_files(path).valid is not None
+        return find_files(path).valid != ()
     except (DataError, RuntimeError):  # no such data, or a home that is unknown: not asked here
         return False
 

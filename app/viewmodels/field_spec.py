@@ -43,6 +43,7 @@ class Kind(Enum):
     TEXT = "text"
     NAMES = "auto, or names separated by commas"
     REALS = "numbers separated by commas"
+    MAPPING = "names and values, such as prompt: question, chosen: good"
     AUTO_WHOLE = "auto, 0 for off, or a whole number"
 
 
@@ -54,6 +55,7 @@ _KINDS: dict[tuple[Any, ...], Kind] = {
     (float,): Kind.REAL,
     (str,): Kind.TEXT,
     (tuple,): Kind.REALS,
+    (dict,): Kind.MAPPING,
     ("auto", list): Kind.NAMES,
     ("auto", int): Kind.AUTO_WHOLE,
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.viewmodels.field_spec import FieldSpec, Kind
 from app.viewmodels.number_text import read_float, read_int, show_number
+from trainer_core.config_file import read_mapping, write_mapping
 
 
 def read_text(spec: FieldSpec, text: str) -> Any:
@@ -29,6 +30,8 @@ def read_text(spec: FieldSpec, text: str) -> Any:
     if spec.kind is Kind.NAMES:
         names = re.findall(r"[^\s,;]+", text)
         return "auto" if not names or names == ["auto"] else names
+    if spec.kind is Kind.MAPPING:
+        return read_mapping(text)
     if spec.kind is Kind.REALS:
         return tuple(read_float(part) for part in re.split(r"\s*[,;]\s*|\s+", text.strip("()[] ")))
     return text
@@ -56,4 +59,6 @@ def show_value(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return show_number(value)
+    if isinstance(value, dict):
+        return write_mapping(value)
     return ", ".join(show_value(part) for part in value)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.viewmodels.hub_models import is_cached
-from trainer_core.data.readers import find_files
+from trainer_core.data.files import find_files
 from trainer_core.errors import DataError
 
 SAMPLE = "sample"
@@ -35,7 +35,7 @@ class PathField:
     patterns: str = ""
 
 
-_ROWS = "Rows (*.jsonl *.json *.ndjson);;All files (*)"
+_ROWS = "Rows (*.jsonl *.json *.ndjson *.csv *.tsv *.parquet *.gz *.zip);;All files (*)"
 
 PATH_FIELDS: dict[str, PathField] = {
     "model": PathField(
@@ -94,9 +94,10 @@ def _model(value: str, path: Path) -> str | None:
 def _data(path: Path) -> str | None:
     try:
         find_files(path)
-    except DataError:
-        is_folder = path.is_dir()
-        return "the folder has no train.jsonl" if is_folder else "there is no such file or folder"
+    except DataError as error:
+        if path.is_dir():
+            return "the folder has no train.jsonl and no other file of rows"
+        return error.what if path.exists() else "there is no such file or folder"
     return None
 
 

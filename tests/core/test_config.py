@@ -129,6 +129,11 @@ def test_resolve_keeps_what_is_given():
         {"best_metric": "margin", "method": "sft"},
         {"method": "ppo"},
         {"nonsense": 1},
+        {"columns": {}},
+        {"columns": {"question_text": "q"}},
+        {"columns": {"prompt": " "}},
+        {"columns": {"prompt": "q", "chosen": "q"}},
+        {"columns": "prompt"},
     ],
 )
 def test_bad_values_are_refused(values):
@@ -139,7 +144,6 @@ def test_bad_values_are_refused(values):
 @pytest.mark.parametrize(
     "values",
     [
-        {"columns": {"prompt": "q"}},
         {"resume": "runs/a"},
         {"chat_template": "chatml"},
         {"template_kwargs": {"a": 1}},

@@ -279,3 +279,21 @@ def test_any_configuration_survives_the_file(tmp_path_factory, model, rate, modu
     read = load_config(write(folder, dump_yaml(config)))
     assert read.model_copy(update={"model": model}) == config
     assert read.model == model or Path(read.model).exists() or model.startswith("~")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{prompt: question, chosen: good}",
+        "prompt: question, chosen: good",
+        "{prompt:question,chosen:good}",
+    ],
+)
+def test_a_mapping_after_set(text):
+    made = load_config(None, ["model=m", "data=d", f"columns={text}"])
+    assert made.columns == {"prompt": "question", "chosen": "good"}
+
+
+def test_a_mapping_that_is_none():
+    with pytest.raises(ConfigError, match="columns"):
+        load_config(None, ["model=m", "data=d", "columns=question"])

@@ -1,57 +1,84 @@
-"""Tells a file that is not JSON text in UTF-8 from one that is, by its first bytes."""
+"""Tells by name and first bytes how a file of rows is to be read, or why it cannot be."""
 
 from __future__ import annotations
 
+import re
+from typing import Literal
+
 from trainer_core.errors import DataError
 
-BOM = b"\xef\xbb\xbf"
+FileKind = Literal["json", "table", "parquet"]
 
-_UTF16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_PARQUET = b"PAR1"
 
 _MAGIC = {
-    b"\x1f\x8b": "gzip archive",
-    b"PK\x03\x04": "zip archive or a spreadsheet",
-    b"PAR1": "Parquet file",
+    b"PK\x03\x04": "zip archive inside another archive",
     b"ARROW1": "Arrow file",
     b"\x28\xb5\x2f\xfd": "zstd archive",
+    b"\xfd7zXZ": "xz archive",
+    b"BZh": "bzip2 archive",
+    b"7z\xbc\xaf": "7z archive",
     b"SQLite format 3": "SQLite database",
     b"%PDF": "PDF",
     b"\x89HDF": "HDF5 file",
+    b"\xd0\xcf\x11\xe0": "spreadsheet or document of an old Office",
 }
 
+_TABLE_NAME = re.compile(r"\.(csv|tsv)(\.gz)?\Z", re.IGNORECASE)
+_JSON_NAME = re.compile(r"\.(jsonl?|ndjson)(\.gz)?\Z", re.IGNORECASE)
 
-def refuse_foreign_file(name: str, head: bytes) -> None:
-    """Raise with one clear sentence if the first bytes are not those of JSON text in UTF-8.
+
+def file_kind(name: str, head: bytes, *, whole: bool) -> FileKind:
+    """How a file is to be read.
 
     Args:
         name: the file, as the user knows it.
-        head: its first bytes, up to 64 KiB.
+        head: its first bytes, unpacked and without a byte order mark.
+        whole: these are all the bytes it has.
 
     Raises:
         DataError: the file is empty, of another kind, or in another encoding.
     """
-    if not head.removeprefix(BOM).strip():
-        if len(head) < 65536:
+    if not head.strip():
+        if whole:
             raise DataError(f"{name} is empty", "", "put one JSON object on each line")
-        return
+        return "json"
+    if head.startswith(_PARQUET):
+        return "parquet"
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
-            raise DataError(f"{name} is a {kind}, not JSON", "", "export the rows as JSON lines")
-    if head.startswith(_UTF16_OR_32) or _looks_like_utf16(head):
-        raise DataError(f"{name} is encoded in UTF-16 or UTF-32", "", "save it as UTF-8")
+            raise DataError(
+                f"{name} is a {kind}, not JSON or a table",
+                "",
+                "export the rows as JSON lines, CSV or Parquet",
+            )
+    if _looks_like_utf16(head):
+        raise DataError(
+            f"{name} is encoded in UTF-16 without its byte order mark", "", "save it as UTF-8"
+        )
     if b"\x00" in head:
         raise DataError(
             f"{name} is not a text file",
             "it contains NUL bytes",
-            "give a file of JSON lines in UTF-8",
+            "give a file of JSON lines or CSV in UTF-8",
         )
-    first = head.removeprefix(BOM).lstrip()[:1]
-    if first not in (b"{", b"[") and b"{" not in head and b"[" not in head:
-        raise DataError(
-            f"{name} holds no JSON",
-            "rows must be JSON objects",
-            "save the rows as JSON lines or as a JSON array",
-        )
+    start = head.lstrip()
+    if start.startswith((b'{"', b"[{", b"{ ")) or re.match(rb"[\[{]\s*[\[{\"\]}]", start):
+        return "json"
+    if _TABLE_NAME.search(name):
+        return "table"
+    if b"{" in head or b"[" in head:
+        return "json"
+    if not _JSON_NAME.search(name) and b"\n" in head:
+        return "table"
+    table = b"," in start.split(b"\n", 1)[0] or b"\t" in start.split(b"\n", 1)[0]
+    raise DataError(
+        f"{name} holds no JSON",
+        "rows must be JSON objects",
+        "if it is a table, let its name end in .csv or .tsv"
+        if table
+        else "save the rows as JSON lines or as a JSON array",
+    )
 
 
 def _looks_like_utf16(head: bytes) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from trainer_core.column_names import as_option, propose_columns, rename
 from trainer_core.data.dialogue import answer_turns, is_dialogue_prompt, prompt_turns
 from trainer_core.data.example import BadRow, Example, PromptFormat, as_turns
 from trainer_core.data.parts import (
@@ -27,17 +28,24 @@ KNOWN_SHAPES = (
 )
 
 
-def parse_row(values: Mapping[str, Any], source: Source, prompt_format: PromptFormat) -> Example:
+def parse_row(
+    values: Mapping[str, Any],
+    source: Source,
+    prompt_format: PromptFormat,
+    columns: Mapping[str, str] | None = None,
+) -> Example:
     """The example that a row holds.
 
     Args:
-        values: the JSON object. A key with null counts as absent.
+        values: column -> value. A column with null counts as absent.
         source: where it stands.
         prompt_format: `raw` takes text as it is and therefore refuses conversations.
+        columns: our names -> the row's, where they differ.
 
     Raises:
         BadRow: no known shape, or a known one that is empty, contradictory or of the wrong type.
     """
+    values = _renamed(values, columns) if columns else values
     row = {key: value for key, value in values.items() if value is not None}
     example = _detect(row, values, source, prompt_format)
     if prompt_format == "raw" and not isinstance(example.prompt, str):
@@ -75,7 +83,26 @@ def _detect(
         return _prompt_and_answer(row, source, answer)
     if "text" in row:
         return Example(source, "text", "", filled(row["text"], "text"))
-    raise BadRow(_what_is_missing(row, values), f"a row needs {KNOWN_SHAPES}")
+    raise BadRow(_what_is_missing(row, values), _what_to_try(row))
+
+
+def _renamed(values: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        return rename(values, columns)
+    except KeyError as missing:
+        name = columns[missing.args[0]]
+        held = ", ".join(list(values)[:6]) or "none"
+        raise BadRow(
+            f"the row has no column {name}, which columns names for {missing.args[0]}",
+            f"its columns are {held}",
+        ) from None
+
+
+def _what_to_try(row: Mapping[str, Any]) -> str:
+    proposed = propose_columns(row)
+    if proposed:
+        return f"try columns: {as_option(proposed)}"
+    return f"a row needs {KNOWN_SHAPES}; `columns` maps other names to these"
 
 
 def _what_is_missing(row: Mapping[str, Any], values: Mapping[str, Any]) -> str:

@@ -15,11 +15,12 @@ import numpy as np
 
 from trainer_core.config import PREFERENCE, RunConfig
 from trainer_core.data.example import BadRow, Example
+from trainer_core.data.files import DataFile, DataFiles, find_files
 from trainer_core.data.formats import parse_row
-from trainer_core.data.readers import DataFiles, Row, find_files, read_rows_of
+from trainer_core.data.readers import read_rows_of
 from trainer_core.data.tokenise import Tokenised, tokenise_examples, warnings_of
 from trainer_core.data.tokenizer import ChatTokenizer
-from trainer_core.data.types import Dataset, Problem
+from trainer_core.data.types import Dataset, Problem, Row
 from trainer_core.errors import DataError
 
 SAMPLE = "sample"
@@ -82,9 +83,9 @@ def read_rows(config: RunConfig) -> RawData:
     files = _files(config)
     train, train_bad = _read(files.train, config)
     valid, valid_bad = _read(files.valid, config) if files.valid else ([], [])
-    _check_method(config, train, train_bad, files.train)
+    _check_method(config, train, train_bad, named(files.train))
     if files.valid:
-        _check_method(config, valid, valid_bad, files.valid)
+        _check_method(config, valid, valid_bad, named(files.valid))
     problems = train_bad + valid_bad
     if problems and config.bad_rows == "error":
         total = len(train) + len(valid) + len(problems)
@@ -95,12 +96,15 @@ def read_rows(config: RunConfig) -> RawData:
             "mend them, or set bad_rows to skip",
         )
     if not train:
-        raise BadRowsError(f"no row in {files.train} can be used", train_bad, "mend the rows")
+        raise BadRowsError(
+            f"no row in {named(files.train)} can be used", train_bad, "mend the rows"
+        )
     shapes = Counter(example.shape for example in train + valid)
     if not files.valid:
         train, valid = _split(train, config)
-    paths = (files.train, files.valid) if files.valid else (files.train,)
-    return RawData(train, valid, len(train_bad), len(valid_bad), problems, paths, dict(shapes))
+    return RawData(
+        train, valid, len(train_bad), len(valid_bad), problems, files.paths, dict(shapes)
+    )
 
 
 def tokenise(
@@ -168,10 +172,16 @@ def _files(config: RunConfig) -> DataFiles:
     return DataFiles(files.train, find_files(Path(config.valid_data.strip()).expanduser()).train)
 
 
-def _read(path: Path, config: RunConfig) -> tuple[list[Example], list[Problem]]:
+def named(files: Sequence[DataFile]) -> str:
+    """The files in a sentence: the one, or the first of several."""
+    more = len(files) - 1
+    return files[0].name + (f" and {more:,} more" if more else "")
+
+
+def _read(files: Sequence[DataFile], config: RunConfig) -> tuple[list[Example], list[Problem]]:
     examples: list[Example] = []
     problems: list[Problem] = []
-    for item in read_rows_of(path):
+    for item in (item for file in files for item in read_rows_of(file)):
         if isinstance(item, Problem):
             problems.append(item)
             continue
@@ -183,11 +193,11 @@ def _read(path: Path, config: RunConfig) -> tuple[list[Example], list[Problem]]:
 
 
 def _fitting(row: Row, config: RunConfig) -> Example:
-    return parse_row(row.values, row.source, config.prompt_format)
+    return parse_row(row.values, row.source, config.prompt_format, config.columns)
 
 
 def _check_method(
-    config: RunConfig, examples: list[Example], problems: list[Problem], path: Path
+    config: RunConfig, examples: list[Example], problems: list[Problem], where: str
 ) -> None:
     """Move rows without a rejected answer to the problems; refuse a file without any pair."""
     if config.method not in PREFERENCE:
@@ -196,7 +206,7 @@ def _check_method(
     if single and len(single) == len(examples):
         shapes = ", ".join(dict.fromkeys(example.shape for example in single))
         raise DataError(
-            f"{config.method} learns from pairs, and {path} has none",
+            f"{config.method} learns from pairs, and {where} has none",
             f"its rows have {shapes}, but no chosen and rejected answers",
             "choose method sft, or data with chosen and rejected answers",
         )

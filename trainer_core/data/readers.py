@@ -1,4 +1,4 @@
-"""Rows out of files: JSON lines, JSON arrays, and JSON objects one after the other.
+"""Rows out of files: JSON lines, JSON arrays, JSON objects one after the other, tables, Parquet.
 
 A row keeps the file and the line it starts on. What cannot be read becomes a `Problem` with its
 line and the rest of the file is still read; only a file that cannot be read at all is a
@@ -9,83 +9,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from trainer_core.data.file_kind import BOM, refuse_foreign_file
+from trainer_core.data.file_kind import file_kind
+from trainer_core.data.files import DataFile
 from trainer_core.data.json_stream import UTF8_HINT, JsonStream, json_problem, not_utf8
-from trainer_core.data.types import Problem, Source
+from trainer_core.data.parquet import read_parquet
+from trainer_core.data.table import read_table
+from trainer_core.data.types import Problem, Row, Source
+from trainer_core.data.unpack import BOM, HEAD, open_bytes, open_text
 from trainer_core.errors import DataError
 
-TRAIN_NAMES = ("train.jsonl", "train.json")
-VALID_NAMES = ("valid.jsonl", "valid.json")
+_LONGEST_LINE = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A JSON object and where it stood."""
-
-    source: Source
-    values: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class DataFiles:
-    """The files that `data` names. `valid` is None if the folder has none."""
-
-    train: Path
-    valid: Path | None = None
-
-
-def find_files(data: Path) -> DataFiles:
-    """The training file and the optional validation file behind a path.
-
-    Args:
-        data: a file, or a folder with train.jsonl and an optional valid.jsonl (or .json).
-
-    Raises:
-        DataError: there is nothing there, or the folder has no training file.
-    """
-    try:
-        if data.is_dir():
-            names = {path.name for path in data.iterdir()}
-        elif data.exists():
-            return DataFiles(data)
-        else:
-            raise DataError(f"no file or folder at {data}", "", "check the path of `data`")
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"{data} cannot be opened", _reason(error), "check the path of `data`"
-        ) from None
-    train = next((name for name in TRAIN_NAMES if name in names), None)
-    if train is None:
-        held = ", ".join(sorted(names)[:5]) or "nothing"
-        raise DataError(
-            f"the folder {data} has no train.jsonl",
-            f"it holds {held}",
-            "name the training file train.jsonl, or give the path of the file itself",
-        )
-    valid = next((name for name in VALID_NAMES if name in names), None)
-    return DataFiles(data / train, data / valid if valid else None)
-
-
-def read_rows_of(path: Path) -> Iterator[Row | Problem]:
+def read_rows_of(file: DataFile | Path) -> Iterator[Row | Problem]:
     """The rows of a file in order, with a `Problem` for each one that cannot be read. Streams.
 
     Raises:
-        DataError: the file is missing, not text in UTF-8, of another kind, or empty.
+        DataError: the file is missing, empty, of a kind that cannot be read, or its archive is
+            damaged.
     """
-    name = str(path)
+    file = DataFile(file) if isinstance(file, Path) else file
+    name = file.name
     count = 0
     try:
-        with path.open("rb") as file:
-            head = file.read(65536)
-            refuse_foreign_file(name, head)
-            file.seek(len(BOM) if head.startswith(BOM) else 0)
-            for item in _items(name, file, head.removeprefix(BOM)):
-                count += 1
-                yield item
+        for item in _items(file):
+            count += 1
+            yield item
     except OSError as error:
         raise DataError(
             f"{name} cannot be read", _reason(error), "check the path of `data`"
@@ -94,7 +46,22 @@ def read_rows_of(path: Path) -> Iterator[Row | Problem]:
         raise DataError(f"{name} has no rows", "", "put one JSON object on each line")
 
 
-def _items(name: str, file: BinaryIO, head: bytes) -> Iterator[Row | Problem]:
+def _items(file: DataFile) -> Iterator[Row | Problem]:
+    with open_text(file) as opened:
+        head = opened.read(HEAD)
+    kind = file_kind(file.name, head, whole=len(head) < HEAD)
+    if kind == "parquet":
+        with open_bytes(file) as opened:
+            yield from read_parquet(file, opened)
+        return
+    with open_text(file) as opened:
+        if kind == "table":
+            yield from read_table(file.name, opened, head)
+        else:
+            yield from _json(file.name, opened, head)
+
+
+def _json(name: str, file: BinaryIO, head: bytes) -> Iterator[Row | Problem]:
     start = head.lstrip()
     if start.startswith(b"["):
         return _stream(name, file, array=True)
@@ -105,7 +72,14 @@ def _items(name: str, file: BinaryIO, head: bytes) -> Iterator[Row | Problem]:
 
 
 def _lines(name: str, file: BinaryIO) -> Iterator[Row | Problem]:
-    for number, raw in enumerate(file, start=1):
+    lines = iter(lambda: file.readline(_LONGEST_LINE), b"")
+    for number, raw in enumerate(lines, start=1):
+        if len(raw) == _LONGEST_LINE:
+            raise DataError(
+                f"{name}, line {number}: the line has no end within {_LONGEST_LINE >> 20} MB",
+                "",
+                "write each row on a line of its own",
+            )
         raw = raw.removeprefix(BOM).strip()
         if not raw:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,14 @@ class Source:
 
     file: str
     line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a file holds for one example, column by column, and where it stood."""
+
+    source: Source
+    values: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,7 +330,8 @@ def test_raw_refuses_conversations() -> None:
     ],
 )
 def test_real_files(shared_data: Path, name: str, count: int, shape: str) -> None:
-    from trainer_core.data.readers import Row, read_rows_of
+    from trainer_core.data.readers import read_rows_of
+    from trainer_core.data.types import Row
 
     examples = [
         parse_row(item.values, item.source, "chat")
@@ -343,7 +344,8 @@ def test_real_files(shared_data: Path, name: str, count: int, shape: str) -> Non
 
 def test_the_three_forms_of_the_same_pairs_agree(shared_data: Path) -> None:
     """The implicit files were reshaped from the explicit one, so their answers must come back."""
-    from trainer_core.data.readers import Row, read_rows_of
+    from trainer_core.data.readers import read_rows_of
+    from trainer_core.data.types import Row
 
     def answers(name: str) -> list[tuple[str, str]]:
         found = []

@@ -247,3 +247,28 @@ def test_counts_add_up_or_a_data_error_says_why(
     assert made.rows == len(made.train) + made.rows_skipped
     if method != "sft":
         assert all(row.rejected is not None for row in made.train + made.valid)
+
+
+def test_columns_map_other_names(write: Write, configure: Configure, tmp_path: Path) -> None:
+    data = tmp_path / "pairs.csv"
+    data.write_text("question,good,bad\nhi,yes,no\nho,yes,no\n")
+    with pytest.raises(BadRowsError) as raised:
+        read_rows(configure(data, method="dpo"))
+    said = str(raised.value)
+    assert "try columns: {prompt: question, chosen: good, rejected: bad}" in said
+    columns = {"prompt": "question", "chosen": "good", "rejected": "bad"}
+    raw = read_rows(configure(data, method="dpo", columns=columns))
+    assert [example.chosen for example in raw.train] == ["yes", "yes"]
+
+
+def test_a_mapped_column_that_is_missing(write: Write, configure: Configure) -> None:
+    with pytest.raises(BadRowsError, match=r"no column q, which columns names for prompt.*prompt"):
+        read_rows(configure(write(GOOD), columns={"prompt": "q"}))
+
+
+def test_several_files_are_one_set(tmp_path: Path, configure: Configure) -> None:
+    (tmp_path / "a.csv").write_text("prompt,completion\na,b\n")
+    (tmp_path / "b.jsonl").write_text(json.dumps(GOOD) + "\n")
+    raw = read_rows(configure(tmp_path))
+    assert [Path(example.source.file).name for example in raw.train] == ["a.csv", "b.jsonl"]
+    assert raw.files == (tmp_path / "a.csv", tmp_path / "b.jsonl")

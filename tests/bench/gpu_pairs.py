@@ -5,9 +5,8 @@
 A model of Qwen3-0.6B's shape with random bfloat16 weights gets LoRA of rank 16 on every projection.
 A step is loss and gradients of one pair, P prompt tokens and two answers of R tokens. The table has
 the median milliseconds, the peak memory with the weights, and how far the gradients are from those
-of the first way. mlx-lm-lora's ORPO runs in the same process on equal inputs if that
-package is installed. `--gradients` compares gradients in float32 too, `--lengths N` trains on N
-pairs of other lengths. RESULTS.md keeps the figures.
+of the first way; `compare` sets Burnish beside its rivals. `--gradients` compares gradients in
+float32 too, `--lengths N` trains on N pairs of other lengths. RESULTS.md keeps the figures.
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
-from mlx.utils import tree_flatten
 from mlx_lm.models import qwen3
 
+from tests.bench.shapes import SHAPES
+from tests.bench.task import RANK, SCALE
 from trainer_core import backend
 from trainer_core.backward.autograd import whole_graph
 from trainer_core.backward.choose import Backward
@@ -42,22 +42,7 @@ from trainer_core.model.targets import choose
 from trainer_core.objectives.objective import make_objective
 from trainer_core.policy import Policy
 
-SHAPE: dict[str, Any] = {
-    "model_type": "qwen3",
-    "hidden_size": 1024,
-    "num_hidden_layers": 28,
-    "intermediate_size": 3072,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "vocab_size": 151936,
-    "rms_norm_eps": 1e-6,
-    "max_position_embeddings": 40960,
-    "rope_theta": 1e6,
-    "tie_word_embeddings": True,
-}
-RANK, SCALE = 16, 2.0
-RIVAL = "mlx-lm-lora ORPO"
+SHAPE = SHAPES["qwen3-0.6b"]
 WARM_UPS, REPEATS, FEWEST, ENOUGH_MS = 2, 9, 3, 2500.0
 # Whole graphs of longer pairs than this do not fit on the GPU.
 LONGEST_WHOLE = 8192
@@ -169,30 +154,6 @@ def our_step(way: Way, checked: CheckedStack, adapter: Adapter, pair: TokenisedE
     return step
 
 
-def rival_step(model: nn.Module, pair: TokenisedExample) -> Step:
-    """mlx-lm-lora's ORPO, compiled as in its own trainer but without the optimiser."""
-    from mlx_lm_lora.trainer.orpo_trainer import orpo_loss_from_model
-
-    assert pair.rejected is not None
-    sides = (pair.chosen, pair.rejected)
-    batch = [mx.array(side.ids)[None] for side in sides]
-    batch += [mx.array(side.trained.astype(np.float32))[None] for side in sides]
-    batch.append(mx.ones((1,)))
-    both = nn.value_and_grad(model, lambda model, *batch: orpo_loss_from_model(model, *batch)[0])
-    state = [model.state]
-
-    def step(*batch: mx.array) -> tuple[mx.array, Any]:
-        return both(model, *batch)
-
-    compiled = mx.compile(step, inputs=state, outputs=state)
-
-    def run() -> tuple[mx.array, Gradients]:
-        loss, gradients = compiled(*batch)
-        return loss, dict(tree_flatten(gradients))
-
-    return run
-
-
 @dataclass(frozen=True, slots=True)
 class Measured:
     """Median and slowest step in milliseconds, peak in bytes, and the last result."""
@@ -248,7 +209,7 @@ def table_head(title: str) -> None:
 
 
 def compare(sizes: Sequence[tuple[int, int]], ways: Mapping[str, Way], layers: int) -> None:
-    """Our ways, then mlx-lm-lora's."""
+    """All ways on all sizes."""
     table_head(f"Burnish, {layers} layers, bfloat16")
     model = make_model(layers)
     checked, adapter = open_ours(model)
@@ -262,37 +223,6 @@ def compare(sizes: Sequence[tuple[int, int]], ways: Mapping[str, Way], layers: i
             wanted = wanted or found.gradients
             gc.collect()
     del model, checked, adapter
-
-
-def compare_rival(sizes: Sequence[tuple[int, int]], layers: int) -> None:
-    """mlx-lm-lora, without and with its gradient checkpointing."""
-    try:
-        from mlx_lm_lora.trainer.sft_trainer import grad_checkpoint
-    except ImportError:
-        print("\nmlx-lm-lora is not installed; pip install mlx-lm-lora==5.10.2 to compare.")
-        return
-    from mlx_lm.tuner.utils import linear_to_lora_layers
-
-    table_head("mlx-lm-lora, the same pairs")
-    model = make_model(layers)
-    keys = [f"self_attn.{name}_proj" for name in "qkvo"]
-    keys += [f"mlp.{name}_proj" for name in ("gate", "up", "down")]
-    shape = {"rank": RANK, "scale": SCALE, "dropout": 0.0, "keys": keys}
-    linear_to_lora_layers(model, layers, shape)
-    model.train()
-    block: Any = type(model.layers[0])
-    forward = block.__call__
-    for checkpoint in (False, True):
-        if checkpoint:
-            grad_checkpoint(model.layers[0])  # for every model of this class
-        name = RIVAL + (", grad_checkpoint" if checkpoint else "")
-        for prompt, answer in sizes:
-            if prompt + answer > LONGEST_WHOLE:
-                continue
-            step = rival_step(model, make_pair(prompt, answer))
-            show(name, f"{prompt} + {answer}", measure(step), None)
-            gc.collect()
-    block.__call__ = forward
 
 
 def compare_gradients(ways: Mapping[str, Way]) -> None:
@@ -370,10 +300,7 @@ def main() -> None:
         vary_lengths(asked.lengths, way, asked.layers)
     else:
         sizes = [(int(p), int(r)) for p, r in (size.split("x") for size in asked.sizes)]
-        if ways:
-            compare(sizes, ways, asked.layers)
-        if asked.ways in RIVAL:
-            compare_rival(sizes, asked.layers)
+        compare(sizes, ways, asked.layers)
 
 
 if __name__ == "__main__":

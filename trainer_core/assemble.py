@@ -18,7 +18,7 @@ from trainer_core.data.batches import total_steps, windows
 from trainer_core.data.tokenizer import ChatTokenizer
 from trainer_core.data.types import Dataset
 from trainer_core.events import Event, Sample, Warned
-from trainer_core.fallback import fit_to_model, head_kind, tell_unshared
+from trainer_core.fallback import fit_to_model, head_kind
 from trainer_core.generate import stream
 from trainer_core.heads.flash import VocabularyBlocks
 from trainer_core.heads.head import Head
@@ -88,8 +88,6 @@ def assemble(
         valid = valid[: config.val_rows]
     if config.early_stop_patience and not valid:
         raise refused(config, "early_stop_patience", "there are no validation rows")
-    if policy.share_prefix:
-        tell_unshared(train, tell)
     size: dict[str, Any] = {
         "batch_size": config.batch_size,
         "accumulation": config.grad_accumulation_steps,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlx.core as mx
 
 from trainer_core.config import RunConfig, refused
-from trainer_core.events import Event, Warned
+from trainer_core.events import Warned
 from trainer_core.heads.head import HeadKind
 from trainer_core.model.attention import uses_mlx_attention
 from trainer_core.model.open_policy import AdaptedModel
-from trainer_core.objectives.rows import ScoredRow
 from trainer_core.plan import Plan
-from trainer_core.streams.pair import shares_prompt
 
 
 def fit_to_model(plan: Plan, opened: AdaptedModel) -> tuple[RunConfig, list[Warned]]:
@@ -59,15 +56,3 @@ def head_kind(head: str) -> HeadKind:
     """The head of a resolved configuration."""
     kinds: tuple[HeadKind, ...] = ("full", "chunked", "fused", "flash")
     return next(kind for kind in kinds if kind == head)
-
-
-def tell_unshared(rows: Sequence[ScoredRow], tell: Callable[[Event], None]) -> None:
-    """Say how many pairs run as two forwards although prompts are shared where possible."""
-    count = sum(not shares_prompt(row) for row in rows)
-    if count:
-        tell(
-            Warned(
-                "prefix_unshared",
-                f"{count} of {len(rows)} pairs have no prompt to share and run as two sequences",
-            )
-        )

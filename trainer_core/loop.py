@@ -15,6 +15,7 @@ from trainer_core.evaluate import evaluate
 from trainer_core.events import Checkpoint, Paused, Resumed, Stage, Step, Validation, Warned
 from trainer_core.job import Job, Tell
 from trainer_core.progress import BestSoFar, Rates, StepMetrics
+from trainer_core.sharing import SharingCount
 from trainer_core.step import GaveUp, Stepper
 
 _SAVE_SECONDS = 300.0
@@ -35,6 +36,7 @@ class _Progress:
 
     stepper: Stepper
     best: BestSoFar
+    sharing: SharingCount
     rates: Rates = field(default_factory=Rates)
     steps: int = 0
     saved: int = 0
@@ -54,10 +56,11 @@ def fit(job: Job, tell: Tell, control: Control) -> Outcome:
             failed. What was trained until then is in a checkpoint if the disk takes it.
     """
     best = BestSoFar(job.config.best_metric, job.config.early_stop_patience)
-    progress = _Progress(Stepper(job, tell), best)
+    progress = _Progress(Stepper(job, tell), best, SharingCount(job, tell))
     mx.reset_peak_memory()
     try:
         reason = _fit(job, progress, tell, control)
+        progress.sharing.close()
     except Exception:
         _rescue(job, progress, tell)
         raise
@@ -84,6 +87,7 @@ def _fit(job: Job, progress: _Progress, tell: Tell, control: Control) -> str:
         last = window.step == job.total
         if window.step % config.steps_per_report == 0 or last:
             _report(metrics, norm, progress, window, tell)
+        progress.sharing.add(window)
         if last or (config.steps_per_eval and window.step % config.steps_per_eval == 0):
             _validate(job, progress, tell, control)
         if not last and progress.best.worn_out:

@@ -21,6 +21,7 @@ from trainer_core.run import train
 LOSS = {"sft": 1e-5, "dpo": 1e-4, "orpo": 1e-5}
 GRAD_NORM = 1e-4
 HEADS = ("full", "chunked", "fused", "flash")
+SEGMENTS = (0, 1, 2, 3, "auto")
 ADAPTER = 2e-4
 
 
@@ -64,20 +65,46 @@ def as_json(step: Step) -> dict[str, float]:
     return found
 
 
-def paths() -> list[Any]:
-    """Head, segment size and prefix sharing; a few for every run of the tests, all for `long`."""
-    some = {("full", 0, "off"), ("chunked", 0, "off"), ("fused", 0, "on"), ("flash", 2, "on")}
-    found = []
-    for path in itertools.product(HEADS, (0, 1, 2, 3), ("off", "on")):
-        found.append(pytest.param(*path, marks=() if path in some else pytest.mark.long))
-    return found
+Case = tuple[Any, ...]
 
 
-@pytest.mark.parametrize(("head", "segment", "prefix"), paths())
-@pytest.mark.parametrize("method", ["sft", "dpo", "orpo"])
-@pytest.mark.parametrize("family", FAMILIES)
+def cases() -> list[Any]:
+    """Every family, method, head, segment size and prefix sharing; all of it is `long`.
+
+    Every run of the tests has each family, method and head together, and of the segment sizes and
+    prefix sharing so many that any two values of any two factors meet.
+    """
+    met: set[tuple[int, Any, int, Any]] = set()
+
+    def new(case: Case) -> set[tuple[int, Any, int, Any]]:
+        return {(i, case[i], j, case[j]) for i, j in itertools.combinations(range(5), 2)} - met
+
+    some: set[Case] = set()
+    for first in itertools.product(FAMILIES, ("sft", "dpo", "orpo"), HEADS):
+        ways = [(*first, *way) for way in itertools.product(SEGMENTS, ("off", "on"))]
+        best = max(ways, key=lambda case: len(new(case)))
+        met |= new(best)
+        some.add(best)
+    every = list(
+        itertools.product(FAMILIES, ("sft", "dpo", "orpo"), HEADS, SEGMENTS, ("off", "on"))
+    )
+    assert not any(new(case) for case in every), "two values do not meet"
+    return [
+        pytest.param(*case, marks=() if case in some else pytest.mark.long)
+        for case in every
+        if case[1] != "sft" or case[4] == "off" or case in some  # no pair, no prompt to share
+    ]
+
+
+@pytest.mark.parametrize(("family", "method", "head", "segment", "prefix"), cases())
 def test_matches_trl(
-    golden: Path, tmp_path: Path, family: str, method: str, head: str, segment: int, prefix: str
+    golden: Path,
+    tmp_path: Path,
+    family: str,
+    method: str,
+    head: str,
+    segment: int | str,
+    prefix: str,
 ) -> None:
     path: dict[str, Any] = {"head": head, "segment_size": segment}
     if head != "full":

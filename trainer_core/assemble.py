@@ -15,6 +15,7 @@ from trainer_core.backward.segmented import Segmented
 from trainer_core.checkpoint import Keeper
 from trainer_core.config import RunConfig, refused
 from trainer_core.data.batches import total_steps, windows
+from trainer_core.data.chat import chat_files
 from trainer_core.data.tokenizer import ChatTokenizer
 from trainer_core.data.types import Dataset
 from trainer_core.events import Event, Sample, Warned
@@ -111,7 +112,12 @@ def assemble(
         windows=windows(len(train), shuffle=config.shuffle, seed=config.seed, **size),
         total=total_steps(len(train), **size),
         keeper=Keeper(
-            run, opened.adapter, opened.spec, _facts(config, folder), config.keep_checkpoints
+            run,
+            opened.adapter,
+            opened.spec,
+            _facts(config, folder),
+            config.keep_checkpoints,
+            chat_files(tokenizer.template_source, config),
         ),
         sample=sample,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class Keeper:
         spec: its shape.
         facts: further keys for adapter_config.json.
         keep: how many periodic checkpoints stay.
+        texts: name -> content of further small files of each adapter's folder.
     """
 
     run: RunFolder
@@ -34,6 +35,7 @@ class Keeper:
     spec: AdapterSpec
     facts: dict[str, Any]
     keep: int
+    texts: dict[str, str] = field(default_factory=dict)
 
     def save_checkpoint(self, step: int, optimiser: Optimiser, state: dict[str, Any]) -> Path:
         """Write checkpoints/step-N: adapter, optimiser moments, loop state. Drop the oldest."""
@@ -65,6 +67,8 @@ class Keeper:
                 write_adapter(
                     fresh, self.adapter.parameters(), self.spec, {**self.facts, "step": step}
                 )
+                for name, text in self.texts.items():
+                    (fresh / name).write_text(text, encoding="utf-8")
                 if optimiser is not None:
                     mx.save_safetensors(str(fresh / "optimizer.safetensors"), optimiser.state())
                     text = json.dumps({"step": step, **(state or {})}, indent=2)

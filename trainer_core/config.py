@@ -25,6 +25,12 @@ DEFAULT_LEARNING_RATES: dict[str, float] = {"sft": 2e-4, "dpo": 5e-5, "orpo": 1e
 
 DEFAULT_ITERS = 100
 
+# What is handed to a chat template besides the values of template_kwargs.
+_OF_TEMPLATES = (
+    *("messages", "conversations", "tools", "documents", "chat_template", "add_generation_prompt"),
+    *("continue_final_message", "return_assistant_tokens_mask"),
+)
+
 _model = partial(option, group="Model")
 _data = partial(option, group="Data")
 _method = partial(option, group="Method")
@@ -34,6 +40,7 @@ _speed = partial(option, group="Memory and speed")
 _output = partial(option, group="Output")
 
 _ORPO: dict[str, tuple[Any, ...]] = {"method": ("orpo",)}
+_CHAT: dict[str, tuple[Any, ...]] = {"prompt_format": ("chat",)}
 _DPO: dict[str, tuple[Any, ...]] = {"method": ("dpo",)}
 
 
@@ -86,14 +93,15 @@ class RunConfig(BaseModel):
         "chat", "Prompt format", "`chat` uses the model's chat template. `raw` takes the text as "
         "it is and adds the end token to a response that lacks it.", advanced=True)
     chat_template: str | None = _data(
-        None, "Chat template", "A template file or the name of a built-in one, instead of the "
-        "model's.", **_later("chat templates other than the model's are", None))
+        None, "Chat template", "A template file, or one of chatml, llama3, gemma, mistral, phi3, "
+        "zephyr and alpaca, instead of the model's own.", advanced=True, path=True,
+        applies=_CHAT)
     template_kwargs: dict[str, Any] | None = _data(
-        None, "Template values", "Values handed to the chat template.",
-        **_later("values for the chat template are", None))
+        None, "Template values", "Values that the chat template reads, such as {enable_thinking: "
+        "false}.", advanced=True, applies=_CHAT)
     system_prompt: str | None = _data(
-        None, "System prompt", "Put before every conversation that has none.",
-        **_later("adding a system prompt is", None))
+        None, "System prompt", "Put before every conversation that has none.", advanced=True,
+        applies=_CHAT)
     loss_on: Literal["assistant", "last", "everything"] = _data(
         "assistant", "Train on", "Which tokens SFT learns: every assistant turn, only the last "
         "one, or everything.", advanced=True, applies={"method": ("sft",)})
@@ -243,7 +251,10 @@ class RunConfig(BaseModel):
             raise ValueError(f"must be {allowed(field)}")
         return value
 
-    @field_validator("model", "data", "valid_data", "warm_start", "output", "resume")
+    @field_validator(
+        *("model", "data", "valid_data", "warm_start", "output", "resume"),
+        *("chat_template", "system_prompt"),
+    )
     @classmethod
     def _not_blank(cls, value: str | None) -> str | None:
         if value is not None and not value.strip():
@@ -256,6 +267,14 @@ class RunConfig(BaseModel):
         if value is not None and (problem := columns_problem(value)):
             raise ValueError(problem)
         return value
+
+    @field_validator("template_kwargs")
+    @classmethod
+    def _values_are_the_templates_own(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        for name in value or ():
+            if name in _OF_TEMPLATES or not name.isidentifier():
+                raise ValueError(f"cannot set {name}")
+        return value or None
 
     @field_validator("segment_size")
     @classmethod

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer_core import backend, memory
 from trainer_core.config import RunConfig
+from trainer_core.data.chat import chat_options
 from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
 from trainer_core.errors import TrainerError
 from trainer_core.model.find import resolve_model
@@ -41,7 +42,8 @@ def generate(
 
     Args:
         model: as in the option `model`.
-        prompts: questions; the model's chat template is put around them unless `raw`.
+        prompts: questions. The chat template is put around them, the one that the adapter was
+            trained with if it keeps it, and its system prompt; or nothing with `raw`.
         adapter: an adapter folder of mlx-lm or PEFT.
         max_tokens: longest answer.
         temperature: 0 always takes the likeliest token.
@@ -55,7 +57,9 @@ def generate(
     backend.prepare()
     device = backend.start_device()
     folder = resolve_model(model)
-    config = RunConfig(model=model, data="sample", prompt_format="raw" if raw else "chat")
+    taught = chat_options(adapter) if adapter is not None else {}
+    asked: dict[str, Any] = {"prompt_format": "raw"} if raw else taught
+    config = RunConfig(model=model, data="sample", **asked)
     tokenizer = load_tokenizer(folder, config)
     needs = memory.estimate(folder, config.model_copy(update={"max_seq_length": 512}))
     weights = backend.resolve_weights("auto", needs, device.kind, memory.available_bytes()).weights

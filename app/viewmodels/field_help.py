@@ -23,7 +23,11 @@ _ZERO_MEANS = {
 _EMPTY_MEANS = {
     "model": "Folder, Hugging Face id, or sample",
     "data": "File, folder, or sample",
+    "columns": "As the file names them",
     "valid_data": "None: hold out a share",
+    "chat_template": "The model's own",
+    "template_kwargs": "None",
+    "system_prompt": "None",
     "warm_start": "None: start from the base model",
     "output": "Usual folder",
     "run_name": "Date, method and model",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.viewmodels.hub_models import is_cached
+from trainer_core.data.chat import built_in_templates
 from trainer_core.data.files import find_files
 from trainer_core.errors import DataError
 
@@ -51,6 +52,9 @@ PATH_FIELDS: dict[str, PathField] = {
         patterns=_ROWS,
     ),
     "valid_data": PathField(file=True, patterns=_ROWS),
+    "chat_template": PathField(
+        file=True, patterns="Templates (*.jinja *.jinja2 *.j2 *.json *.txt);;All files (*)"
+    ),
     "warm_start": PathField(folder=True),
     "output": PathField(folder=True),
 }
@@ -107,6 +111,12 @@ def _valid_data(path: Path) -> str | None:
     return None if path.is_file() else "there is no such file"
 
 
+def _chat_template(path: Path) -> str | None:
+    if str(path) in built_in_templates() or path.is_file():
+        return None
+    return f"there is no such file; built in are {', '.join(built_in_templates())}"
+
+
 def _warm_start(path: Path) -> str | None:
     if not path.is_dir():
         return "there is no such folder"
@@ -126,6 +136,7 @@ def _existing(path: Path) -> Iterator[Path]:
 _CHECKS = {
     "data": _data,
     "valid_data": _valid_data,
+    "chat_template": _chat_template,
     "warm_start": _warm_start,
     "output": _output,
 }

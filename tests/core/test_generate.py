@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import mlx.core as mx
-import mlx_lm.generate  # noqa: F401 - so that it is in sys.modules
+import mlx_lm
+import mlx_lm.generate  # so that it is in sys.modules
 import pytest
 
 from tests.core.engine import small_policy
 from trainer_core.config import RunConfig
+from trainer_core.data.chat import chat_files
 from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
 from trainer_core.errors import TrainerError
 from trainer_core.generate import Answer, generate, stream
@@ -53,6 +55,19 @@ def test_chat_prompts_go_through_the_template(golden: Path) -> None:
     (chat,) = generate(str(golden / "llama"), ["fast cat"], max_tokens=12)
     (raw,) = generate(str(golden / "llama"), [rendered], max_tokens=12, raw=True)
     assert chat.text == raw.text
+
+
+def test_an_adapter_is_asked_as_it_was_taught(golden: Path, adapter: Path) -> None:
+    model = str(golden / "llama")
+    taught = RunConfig(model="m", data="d", system_prompt="cat sat")
+    template = "{% for m in messages %}{{ m.content }} {% endfor %}"
+    for name, text in chat_files(template, taught).items():
+        (adapter / name).write_text(text)
+    (chat,) = generate(model, ["on a mat"], adapter=adapter, max_tokens=16)
+    (raw,) = generate(model, ["cat sat on a mat "], adapter=adapter, max_tokens=16, raw=True)
+    assert chat.text == raw.text
+    network, _ = mlx_lm.load(model, adapter_path=str(adapter))[:2]
+    assert network is not None
 
 
 class Speaks:

@@ -119,6 +119,14 @@ class ChatTemplate:
                 "tools_in_system",
                 "does not write tool definitions, so they stand in the system text",
             )
+        if any("reasoning_content" in turn.extra for turn in turns):
+            key = self._reasoning_key
+            turns = tuple(_with_reasoning(turn, key) for turn in turns)
+            if key is None:
+                self._note(
+                    "reasoning_as_text",
+                    "does not write reasoning, so it stands before the answer in <think> tags",
+                )
         if turns and turns[0].role == "system" and not self.takes_system:
             turns = _fold_system(turns)
             self._note(
@@ -149,6 +157,15 @@ class ChatTemplate:
         calling = _calling(_TOLD) if self._takes_tool_calls else Turn("assistant", _SAID)
         answer = Turn("tool", _SAID + "-tool", {"name": _TOLD, "tool_call_id": "call00001"})
         return self._shows([Turn("user", _ASKED), calling, answer], (), _SAID + "-tool")
+
+    @cached_property
+    def _reasoning_key(self) -> str | None:
+        """The name under which the template reads what was thought before the last answer."""
+        for key in ("reasoning_content", "thinking", "reasoning"):
+            turns = [Turn("user", _ASKED), Turn("assistant", _SAID, {key: _TOLD})]
+            if self._shows(turns, (), _TOLD):
+                return key
+        return None
 
     def _shows(self, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]], what: str) -> bool:
         try:
@@ -205,6 +222,17 @@ def _with_system(turns: tuple[Turn, ...], text: str) -> tuple[Turn, ...]:
     if turns and turns[0].role == "system":
         return (Turn("system", f"{turns[0].content}\n\n{text}", turns[0].extra), *turns[1:])
     return (Turn("system", text), *turns)
+
+
+def _with_reasoning(turn: Turn, key: str | None) -> Turn:
+    """The turn with its reasoning under another key, or without one in the text."""
+    thought = turn.extra.get("reasoning_content")
+    if thought is None or key == "reasoning_content":
+        return turn
+    extra = {name: value for name, value in turn.extra.items() if name != "reasoning_content"}
+    if key is not None:
+        return Turn(turn.role, turn.content, {**extra, key: thought})
+    return Turn(turn.role, f"<think>\n{thought}\n</think>\n\n{turn.content}", extra)
 
 
 def _call_as_text(turn: Turn) -> Turn:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from trainer_core.config import RunConfig
 from trainer_core.data import types
-from trainer_core.data.example import BadRow, Example
+from trainer_core.data.example import BadRow, Example, as_turns
 from trainer_core.data.render import (
     NOTES,
     Piece,
@@ -132,6 +132,7 @@ class _Maker:
             whole = config.loss_on == "everything"
             return RenderedRow((Piece(example.prompt, whole), Piece(example.chosen, True)), 1)
         template = self._tokenizer.tool_template if example.tools else self._tokenizer.template
+        example = replace(example, prompt=self._tokenizer.opened(as_turns(example.prompt, "user")))
         if pair:
             return render_pair(example, template)
         return render_row(example, template, config.loss_on)

@@ -7,12 +7,14 @@ additions, and exactly one BOS where the tokenizer itself puts one before plain 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from trainer_core.config import RunConfig
+from trainer_core.data.chat import Chat, chat_of
 from trainer_core.data.example import Turn, as_turns
 from trainer_core.data.template import ChatTemplate, Note, TemplateRefusal
 from trainer_core.data.turns import parse_tools, parse_turns
@@ -39,9 +41,16 @@ class ChatTokenizer:
     """
 
     def __init__(
-        self, hf: Any, *, stop_ids: Sequence[int] = (), prompt_format: str = "chat"
+        self,
+        hf: Any,
+        *,
+        stop_ids: Sequence[int] = (),
+        prompt_format: str = "chat",
+        chat: Chat | None = None,
     ) -> None:
         self.hf = hf
+        self.chat = chat or Chat()
+        self._sources = self.chat.template or hf.chat_template
         self.prompt_format = prompt_format
         self.bos_id: int | None = hf.bos_token_id
         self.eos_id: int | None = (
@@ -70,8 +79,8 @@ class ChatTokenizer:
 
     @cached_property
     def has_chat_template(self) -> bool:
-        """Whether the model comes with a chat template."""
-        return bool(self.hf.chat_template)
+        """Whether there is a chat template: the model's, or one that was named."""
+        return bool(self._sources)
 
     @cached_property
     def template(self) -> ChatTemplate:
@@ -85,7 +94,7 @@ class ChatTokenizer:
     @cached_property
     def tool_template(self) -> ChatTemplate:
         """The template for conversations with tools; the same one for nearly every model."""
-        sources = self.hf.chat_template
+        sources = self._sources
         return (
             self._template_of("tool_use")
             if isinstance(sources, dict) and "tool_use" in sources
@@ -93,7 +102,7 @@ class ChatTokenizer:
         )
 
     def _template_of(self, name: str) -> ChatTemplate:
-        sources = self.hf.chat_template
+        sources = self._sources
         source = (
             (sources.get(name) or next(iter(sources.values())))
             if isinstance(sources, dict)
@@ -103,17 +112,18 @@ class ChatTokenizer:
             raise ModelError(
                 "the model has no chat template",
                 "with prompt_format chat its template turns a conversation into text",
-                "use an instruct version of the model, or set prompt_format to raw",
+                "use an instruct version of the model, name a template with chat_template, or set "
+                "prompt_format to raw",
             )
-        template = ChatTemplate(source, self.hf.special_tokens_map)
+        template = ChatTemplate(source, {**self.hf.special_tokens_map, **self.chat.values})
         try:
             template.render(as_turns("a", "user"), generation_prompt=True)
             template.render((*as_turns("a", "user"), *as_turns("b", "assistant")))
         except TemplateRefusal as refusal:
             raise ModelError(
-                "the model's chat template does not work",
+                "the chat template does not work",
                 str(refusal),
-                "set prompt_format to raw, or repair it",
+                "name another one with chat_template, or set prompt_format to raw",
             ) from refusal
         return template
 
@@ -128,13 +138,31 @@ class ChatTokenizer:
         return ids[0] if ids and ids[0] in self.special_ids else None
 
     @property
+    def template_source(self) -> str | None:
+        """Source of the chat template that is used for conversations without tools, or None."""
+        return self.template.source if self.has_chat_template else None
+
+    @property
     def notes(self) -> list[Note]:
         """Warnings (code, message, what to try) about what the template could not take so far."""
         made = self.__dict__
         templates = [made[key] for key in ("template", "tool_template") if key in made]
-        return list(
-            {code: note for template in templates for code, note in template.notes.items()}.values()
-        )
+        found = {code: note for template in templates for code, note in template.notes.items()}
+        foreign = self._foreign_marks() if self.chat.template and templates else []
+        if foreign:
+            marks = ", ".join(foreign[:4])
+            found["template_marks"] = (
+                "template_marks",
+                f"the model has no token of its own for {marks}, which the chat template writes",
+                "choose the template that belongs to the model, if there is one",
+            )
+        return list(found.values())
+
+    def _foreign_marks(self) -> list[str]:
+        """What looks like a special token in the template's text but is none of this model's."""
+        text = self.template.render((*as_turns("a", "user"), *as_turns("b", "assistant")))
+        marks = dict.fromkeys(re.findall(r"<\|?[a-z_]+\|?>|\[/?[A-Z_]{3,}\]", text))
+        return [mark for mark in marks if len(self.encode_continuation(mark)) != 1]
 
     def encode(self, text: str) -> list[int]:
         """Ids of a plain text, with BOS if the tokenizer itself adds it and the text lacks it."""
@@ -177,7 +205,7 @@ class ChatTokenizer:
         turns = tuple(
             m if isinstance(m, Turn) else parse_turns([m], "messages")[0] for m in messages
         )
-        definitions = parse_tools(tools)
+        turns, definitions = self.opened(turns), parse_tools(tools)
         template = self.tool_template if definitions else self.template
         try:
             return template.render(*template.adapt(turns, definitions), generation_prompt=True)
@@ -185,6 +213,12 @@ class ChatTokenizer:
             raise DataError(
                 "the chat template does not take this conversation", str(refusal)
             ) from refusal
+
+    def opened(self, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+        """The turns with the system prompt of the configuration before them, if they have none."""
+        if self.chat.system is None or (turns and turns[0].role == "system"):
+            return turns
+        return (Turn("system", self.chat.system), *turns)
 
     def prompt_ids(self, messages: MessageList, tools: Any = None) -> list[int]:
         """Ids of `render_prompt`."""
@@ -232,6 +266,7 @@ def load_tokenizer(folder: Path, config: RunConfig) -> ChatTokenizer:
 
     Raises:
         ModelError: the folder has no tokenizer that can be used.
+        ConfigError: the chat template that is named cannot be read.
     """
     if not folder.is_dir():
         raise ModelError(f"there is no model folder at {folder}", "", "check the path of `model`")
@@ -247,7 +282,10 @@ def load_tokenizer(folder: Path, config: RunConfig) -> ChatTokenizer:
             "copy or download the whole model folder again",
         ) from error
     return ChatTokenizer(
-        hf, stop_ids=_stop_ids(folder, len(hf)), prompt_format=config.prompt_format
+        hf,
+        stop_ids=_stop_ids(folder, len(hf)),
+        prompt_format=config.prompt_format,
+        chat=chat_of(config),
     )
 
 

@@ -26,7 +26,8 @@ _ROLES = {
     "ipython": "tool",
 }
 
-_PASSED_ON = ("name", "tool_call_id", "reasoning_content", "thinking", "reasoning")
+_PASSED_ON = ("name", "tool_call_id")
+_REASONING = ("reasoning_content", "thinking", "reasoning")
 
 
 def parse_turns(value: Any, where: str) -> tuple[Turn, ...]:
@@ -66,6 +67,9 @@ def _turn(item: Any, where: str) -> Turn:
         )
     content = item.get("content", item.get("value"))
     extra = {key: item[key] for key in _PASSED_ON if item.get(key) is not None}
+    reasoning, content = _reasoning(item, content, where)
+    if reasoning and role == "assistant":
+        extra["reasoning_content"] = reasoning
     calls = item.get("tool_calls")
     if str(named).strip().lower() == "function_call":
         calls, content = _sharegpt_calls(content, where), ""
@@ -78,6 +82,26 @@ def _turn(item: Any, where: str) -> Turn:
     if not text.strip() and "tool_calls" not in extra and role != "tool":
         raise BadRow(f"{where} ({role}) is empty", "remove the row, or fill in the text")
     return Turn(role, text, extra)
+
+
+def _reasoning(item: Mapping[str, Any], content: Any, where: str) -> tuple[str, Any]:
+    """What was thought before the answer, and the content without it.
+
+    It stands under a key of its own, or in parts of the type thinking.
+    """
+    told = next((item[key] for key in _REASONING if item.get(key)), "")
+    thoughts = [require_text(told, f"the reasoning of {where}")] if told else []
+    if not isinstance(content, list):
+        return "".join(thoughts), content
+    rest = []
+    for part in content:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind in ("thinking", "reasoning"):
+            thought = part.get("thinking", part.get("text", part.get(kind)))
+            thoughts.append(require_text(thought, f"the reasoning of {where}"))
+        else:
+            rest.append(part)
+    return "\n".join(thoughts), rest
 
 
 def _text(content: Any, where: str) -> str:

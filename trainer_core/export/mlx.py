@@ -15,6 +15,7 @@ from mlx.utils import tree_flatten
 
 from trainer_core import backend, memory
 from trainer_core.config import RunConfig
+from trainer_core.data.chat import CHAT_FILES, chat_options
 from trainer_core.data.tokenizer import load_tokenizer
 from trainer_core.errors import ExportError, VerifyError
 from trainer_core.events import Event, Stage
@@ -94,7 +95,9 @@ def _check_target(out: Path) -> None:
         return
     if not out.is_dir():
         raise ExportError(f"{out} is a file", try_this="choose a folder")
-    strangers = sorted(p.name for p in out.iterdir() if p.name not in (WEIGHTS, CONFIG))
+    strangers = sorted(
+        p.name for p in out.iterdir() if p.name not in (WEIGHTS, CONFIG, *CHAT_FILES)
+    )
     if strangers:
         raise ExportError(
             f"{out} is not empty", f"it holds {strangers[0]}", "choose an empty or a new folder"
@@ -114,6 +117,9 @@ def _belongs_to_a_run(out: Path) -> bool:
 def _write(source: ExportSource, folder: Path) -> None:
     """The adapter's files; its config names the model as mlx-lm finds it."""
     shutil.copyfile(source.adapter / WEIGHTS, folder / WEIGHTS)
+    for name in CHAT_FILES:
+        if (source.adapter / name).exists():
+            shutil.copyfile(source.adapter / name, folder / name)
     config = json.loads((source.adapter / CONFIG).read_text(encoding="utf-8"))
     text = json.dumps({**config, "model": source.model_name}, indent=2, ensure_ascii=False)
     (folder / CONFIG).write_text(text + "\n", encoding="utf-8")
@@ -127,7 +133,8 @@ def _weights(source: ExportSource) -> WeightPolicy:
 
 
 def _prompt_ids(source: ExportSource) -> list[mx.array]:
-    config = RunConfig(model=str(source.model), data="sample", prompt_format=source.prompt_format)
+    taught: dict[str, Any] = chat_options(source.adapter) or {"prompt_format": source.prompt_format}
+    config = RunConfig(model=str(source.model), data="sample", **taught)
     tokenizer = load_tokenizer(source.model, config)
     return [mx.array([tokenizer.question_ids(prompt)]) for prompt in PROMPTS]
 

@@ -61,6 +61,7 @@ def test_a_run_leaves_its_adapter_the_best_and_the_newest_checkpoints(tmp_path: 
     assert sorted(p.name for p in folder.checkpoint(6).iterdir()) == [
         "adapter_config.json",
         "adapters.safetensors",
+        "chat.json",
         "optimizer.safetensors",
         "state.json",
     ]

@@ -126,6 +126,7 @@ def test_train_watch_and_export(
     assert {path.name for path in out.iterdir()} == {
         "adapters.safetensors",
         "adapter_config.json",
+        "chat.json",
     }
     assert str(out) in export.command
     trained = (run.run_folder / "adapter" / "adapters.safetensors").read_bytes()

@@ -119,7 +119,7 @@ def _write(source: ExportSource, folder: Path) -> None:
     shutil.copyfile(source.adapter / WEIGHTS, folder / WEIGHTS)
     for name in CHAT_FILES:
         if (source.adapter / name).exists():
-            shutil.copyfile(source.adapter / name, folder / name)
+            (folder / name).write_bytes((source.adapter / name).read_bytes())
     config = json.loads((source.adapter / CONFIG).read_text(encoding="utf-8"))
     text = json.dumps({**config, "model": source.model_name}, indent=2, ensure_ascii=False)
     (folder / CONFIG).write_text(text + "\n", encoding="utf-8")

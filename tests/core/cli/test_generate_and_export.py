@@ -24,7 +24,8 @@ def test_the_exported_adapter_answers_as_the_trained_one(burnish, golden, run, t
     exported = burnish("export", run, "--out", out)
     assert exported.code == 0, exported.err
     assert str(out) in exported.out
-    assert {"adapters.safetensors", "adapter_config.json"} == {p.name for p in out.iterdir()}
+    held = {"adapters.safetensors", "adapter_config.json", "chat.json"}
+    assert held == {p.name for p in out.iterdir()}
     trained = ask(burnish, golden, "--prompt", "The", "--adapter", run / "adapter")
     again = ask(burnish, golden, "--prompt", "The", "--adapter", out)
     plain = ask(burnish, golden, "--prompt", "The")

@@ -59,7 +59,7 @@ def test_mlx_lm_loads_it_and_gives_the_trained_logits(
 
     report = export.export_adapter(run.path, out, events.append)
 
-    assert sorted(files(out)) == ["adapter_config.json", "adapters.safetensors"]
+    assert sorted(files(out)) == ["adapter_config.json", "adapters.safetensors", "chat.json"]
     assert report.same_choices == 1.0
     assert report.logits_difference <= 1e-4 * report.logits_scale
     assert {event.stage for event in events if isinstance(event, Stage)} == {"save", "verify"}

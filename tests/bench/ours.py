@@ -57,7 +57,7 @@ def run(task: Task, scratch: Path) -> Result:
     dataset = Dataset([_example(n, row) for n, row in enumerate(rows)], [], len(rows), 0, 0)
     plan = make_plan(config, Path(task.model), dataset.longest)
     folder = RunFolder.create(plan.config)
-    tokenizer: Any = None  # only samples would need it
+    tokenizer: Any = _NoTokenizer()  # only samples would need one
     job = assemble(plan, Path(task.model), dataset, tokenizer, folder, _say)
     job.policy.adapter.assign(adapter_values(job.policy.adapter.parameters()))
     with attention_in_force(job.config.attention):
@@ -66,6 +66,12 @@ def run(task: Task, scratch: Path) -> Result:
         if task.gradients:
             save_gradients(Path(task.gradients), _gradients(job))
         return _measure(job, task)
+
+
+class _NoTokenizer:
+    """Stands in for a tokenizer where rows are token ids already."""
+
+    template_source = None
 
 
 def _measure(job: Job, task: Task) -> Result:

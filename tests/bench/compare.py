@@ -1,7 +1,8 @@
 """Burnish against mlx-lm's SFT trainer and mlx-lm-lora's ORPO and DPO, at equal inputs, in one run.
 
     python -m tests.bench.compare [--methods sft orpo dpo orpo-full] [--sizes 4096 ...]
-        [--model llama-16] [--rounds 2] [--steps 3] [--only TEXT] [--out FOLDER] [--quick]
+        [--model llama-16] [--rounds 2] [--steps 3] [--only TEXT] [--no-oracle] [--no-gradients]
+        [--out FOLDER] [--quick]
         [--rival-python PATH | --make-rival-env FOLDER] [--slow-blas]
 
 Each contender trains the same random model on the same token ids with the same adapter: LoRA of
@@ -130,13 +131,13 @@ class Bench:
                     options=one.contender.options,
                     warm_ups=self.asked.warm_ups,
                     steps=self.asked.steps,
-                    gradients="" if number else str(gradients),
+                    gradients="" if number or self.asked.no_gradients else str(gradients),
                     fast_blas=not one.contender.name.endswith(_SLOW),
                 )
                 self._take(one, task)
         wanted = self.scratch / "gradients-0.npz"
         for place, one in enumerate(found):
-            if place and one.rounds and found[0].rounds:
+            if place and one.rounds and found[0].rounds and not self.asked.no_gradients:
                 one.off = distance(self.scratch / f"gradients-{place}.npz", wanted)
         return found
 
@@ -219,6 +220,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("build/bench"))
     parser.add_argument("--rival-python", metavar="PATH")
     parser.add_argument("--make-rival-env", type=Path, metavar="FOLDER")
+    parser.add_argument("--no-gradients", action="store_true", help="do not compare them")
     parser.add_argument("--slow-blas", action="store_true")
     parser.add_argument("--quick", action="store_true", help="a tiny model, to see that it runs")
     asked = parser.parse_args(arguments)

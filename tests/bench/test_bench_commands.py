@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.bench import compare, growth, leak
+from tests.bench import compare, growth, leak, ours
+from tests.bench.shapes import config_of, write_model
 from tests.bench.task import Task, load_rows, random_pair, random_sequence, save_rows
 
 
@@ -26,6 +27,17 @@ def test_rows_and_tasks_survive_the_way_to_the_child(tmp_path: Path) -> None:
     task = Task("burnish", "sft", "model", "rows", {"segment_size": 1}, steps=5)
     task.save(tmp_path / "task.json")
     assert Task.load(tmp_path / "task.json") == task
+
+
+def test_the_engine_takes_given_ids(tmp_path: Path) -> None:
+    write_model(tmp_path / "model", config_of("tiny", 1, 64), half=False)
+    save_rows(tmp_path / "rows.npz", [random_pair(12, 6, 64)])
+    task = Task("burnish", "orpo", str(tmp_path / "model"), str(tmp_path / "rows.npz"), steps=2)
+    found = ours.run(task, tmp_path / "runs")
+    assert len(found.seconds) == 2
+    assert len(found.actives) == 3  # with the warm-up
+    assert found.above > 0
+    assert found.loss > np.log(64)  # the nll of random weights, and the odds
 
 
 def test_a_power_law_has_its_slope() -> None:

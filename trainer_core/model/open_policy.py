@@ -13,9 +13,10 @@ from trainer_core.events import Warned
 from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_spec
 from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
 from trainer_core.model.lora import Adapter, attach
-from trainer_core.model.open_stack import CheckedStack, open_stack, unchecked
+from trainer_core.model.open_stack import CheckedStack, unchecked
 from trainer_core.model.targets import Targets, blocks_of, choose
 from trainer_core.model.trainable import check_trainable
+from trainer_core.model.verdict import open_stack_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
     if warm is not None:
         _fill(adapter, warm)
     check_trainable(loaded.model, adapter)
-    checked = open_stack(loaded.model, str(loaded.config.get("model_type")))
+    checked = open_stack_once(loaded, targets.paths)
     warnings = [Warned("targets", text) for text in targets.warnings]
     return AdaptedModel(loaded, adapter, spec, checked, warnings)
 

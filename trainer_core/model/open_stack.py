@@ -76,10 +76,9 @@ def open_stack(model: nn.Module, model_type: str = "") -> CheckedStack:
         model: a model of mlx-lm, with an adapter or without.
         model_type: of its config.json.
     """
-    make = _STACKS.get(model_type, LayerStack)
-    stack = make(model, block_path(model))
+    stack = make_stack(model, model_type)
     with narrow_windows(model):
-        small = _copy_of(model, stack, make)
+        small = _copy_of(model, stack)
         # What a copy shows need not be shown again by the model itself, which costs more.
         checked = _values(stack, model, _LONG if small is None else _SHORT)
         if checked.segments:
@@ -93,6 +92,11 @@ def open_stack(model: nn.Module, model_type: str = "") -> CheckedStack:
             return _gradients(checked, adapter, stack)
 
 
+def make_stack(model: nn.Module, model_type: str) -> LayerStack:
+    """The stack that a model of this type should have, not yet checked."""
+    return _STACKS.get(model_type, LayerStack)(model, block_path(model))
+
+
 def unchecked(model: nn.Module) -> CheckedStack:
     """The stack of a model that is only used whole, so that nothing needs a check."""
     stack = LayerStack(model, block_path(model))
@@ -101,9 +105,7 @@ def unchecked(model: nn.Module) -> CheckedStack:
     return CheckedStack(stack, why, why, why, why)
 
 
-def _copy_of(
-    model: nn.Module, stack: LayerStack, make: type[LayerStack]
-) -> tuple[Adapter, LayerStack] | None:
+def _copy_of(model: nn.Module, stack: LayerStack) -> tuple[Adapter, LayerStack] | None:
     """A small copy of a model with an adapter on it, if the model allows one."""
     if stack.whole:
         return None
@@ -115,7 +117,7 @@ def _copy_of(
         if copied is None:
             return None
         adapter = new_adapter(copied)
-        small = make(copied, stack.block_path)
+        small = type(stack)(copied, stack.block_path)
         mx.eval(small.hidden(_LONG.ids))
     except Exception:  # noqa: BLE001 - a foreign model that cannot be cut short is checked as it is
         return None

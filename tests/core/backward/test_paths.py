@@ -23,14 +23,26 @@ def objective_of(method: Method) -> Objective:
     return make_objective(RunConfig(model="m", data="d", method=method))
 
 
-def one_step(policy: Policy, backward: Backward, method: str, count: int = 3) -> Result:
+def one_step(
+    policy: Policy, backward: Backward, method: Method, count: int = 3, size: int = 3
+) -> Result:
+    """Loss, metrics and gradients of one step over micro-batches of `size` rows."""
     objective = objective_of(method)
     rows = [objective.score(example) for example in random_pairs(count)]
     reference = {row.example.row: (-20.0, -21.0) for row in rows} if method == "dpo" else None
     totals = objective.totals(rows)
-    loss, metrics, gradients = backward(policy, objective, rows, totals, reference, 1)
-    mx.eval(loss, metrics, gradients)
-    return float(loss), {name: float(value) for name, value in metrics.items()}, gradients
+    loss = 0.0
+    metrics: dict[str, float] = {}
+    gradients: dict[str, mx.array] = {}
+    for start in range(0, count, size):
+        part = rows[start : start + size]
+        share, shares, found = backward(policy, objective, part, totals, reference, 1)
+        mx.eval(share, shares, found)
+        loss += float(share)
+        for name, value in shares.items():
+            metrics[name] = metrics.get(name, 0.0) + float(value)
+        gradients = {n: g + gradients[n] if gradients else g for n, g in found.items()}
+    return loss, metrics, gradients
 
 
 def check(got: Result, wanted: Result) -> None:
@@ -45,7 +57,7 @@ def check(got: Result, wanted: Result) -> None:
 @pytest.mark.parametrize("method", ["sft", "dpo", "orpo"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_gradients_are_exact(
-    golden: Path, family: str, method: str, size: int, prefix: bool
+    golden: Path, family: str, method: Method, size: int, prefix: bool
 ) -> None:
     wanted = one_step(small_policy(golden / family), whole_graph, method)
     head: HeadKind = "flash" if size == 3 else "fused"
@@ -54,8 +66,26 @@ def test_gradients_are_exact(
     check(got, wanted)
 
 
+@pytest.mark.parametrize("head", ["full", "chunked", "fused", "flash"])
+@pytest.mark.parametrize("method", ["sft", "dpo", "orpo"])
+def test_gradients_are_exact_with_every_head_and_accumulation(
+    golden: Path, method: Method, head: HeadKind
+) -> None:
+    wanted = one_step(small_policy(golden / "gemma3"), whole_graph, method)
+    policy = small_policy(golden / "gemma3", head=head, share_prefix=True)
+    for backward in (Segmented(2), whole_graph):
+        for size in (2, 1):
+            check(one_step(policy, backward, method, size=size), wanted)
+
+
 @pytest.mark.parametrize("prefix", [False, True])
+@pytest.mark.parametrize("method", ["sft", "dpo", "orpo"])
 @pytest.mark.parametrize("family", ["llama", "gemma4"])
-def test_dropout_is_the_same_in_the_recompute(golden: Path, family: str, prefix: bool) -> None:
-    make = lambda: small_policy(golden / family, dropout=0.3, share_prefix=prefix)  # noqa: E731
-    check(one_step(make(), Segmented(2), "orpo"), one_step(make(), whole_graph, "orpo"))
+def test_dropout_is_the_same_in_the_recompute(
+    golden: Path, family: str, method: Method, prefix: bool
+) -> None:
+    def step(backward: Backward, size: int) -> Result:
+        policy = small_policy(golden / family, dropout=0.3, share_prefix=prefix)
+        return one_step(policy, backward, method, size=size)
+
+    check(step(Segmented(2), 1), step(whole_graph, 3))

@@ -16,20 +16,21 @@ from tests.core.tiny import tiny_model
 from trainer_core.backward.autograd import whole_graph
 from trainer_core.backward.choose import Backward
 from trainer_core.backward.segmented import Segmented
-from trainer_core.config import RunConfig
+from trainer_core.config import Method, RunConfig
 from trainer_core.errors import ModelError
 from trainer_core.heads.flash import VocabularyBlocks
 from trainer_core.heads.head import Head, HeadKind
 from trainer_core.model.lora import Adapter, attach
-from trainer_core.model.open_stack import open_stack, unchecked
+from trainer_core.model.open_stack import CheckedStack, open_stack, unchecked
 from trainer_core.model.prefix_cache import Position
 from trainer_core.model.targets import choose
 from trainer_core.model.trainable import check_trainable
 from trainer_core.objectives.objective import make_objective
 from trainer_core.policy import Policy
 
-ORPO = make_objective(RunConfig(model="m", data="d", method="orpo"))
 VOCABULARY = 90
+METHODS: tuple[Method, ...] = ("sft", "dpo", "orpo")
+HEADS: tuple[HeadKind, ...] = ("full", "chunked", "fused", "flash")
 
 # One of each way to be irregular: windows, shared keys, experts, latent keys, parallel blocks, a
 # head inside, recurrence. The others are `long`.
@@ -64,37 +65,67 @@ def adapted(name: str) -> tuple[nn.Module, Adapter]:
     return model, adapter
 
 
-def gradients(policy: Policy, backward: Backward, count: int) -> dict[str, mx.array]:
-    rows = [ORPO.score(e) for e in random_pairs(count, longest=60, vocabulary=VOCABULARY)]
-    assert max(len(row.chosen.ids) for row in rows) > 20
-    _, _, found = backward(policy, ORPO, rows, ORPO.totals(rows), None, 1)
-    mx.eval(found)
-    return found
+def gradients(
+    policy: Policy, backward: Backward, method: Method, count: int, size: int
+) -> dict[str, mx.array]:
+    """Of one step over `count` rows in micro-batches of `size`."""
+    objective = make_objective(RunConfig(model="m", data="d", method=method))
+    rows = [objective.score(e) for e in random_pairs(count, longest=60, vocabulary=VOCABULARY)]
+    assert max(len(row.chosen.ids) for row in rows) > 20  # beyond the windows
+    reference = {row.example.row: (-20.0, -21.0) for row in rows} if method == "dpo" else None
+    totals = objective.totals(rows)
+    summed: dict[str, mx.array] = {}
+    for start in range(0, count, size):
+        part = rows[start : start + size]
+        _, _, found = backward(policy, objective, part, totals, reference, 1)
+        summed = {n: g + summed[n] if summed else g for n, g in found.items()}
+        mx.eval(summed)
+    return summed
 
 
-@pytest.mark.parametrize("count", [1, 3])
+def fast_paths(checked: CheckedStack, method: Method) -> list[tuple[Backward, bool]]:
+    """Backward and prefix sharing: all that a model allows."""
+    paths: list[tuple[Backward, bool]] = []
+    if not checked.whole:
+        paths.append((whole_graph, False))
+    if not checked.segments:
+        paths += [(Segmented(1), False), (Segmented(2), False)]
+    if not checked.prefix and method != "sft":
+        paths += [(Segmented(1), True), (Segmented(2), True), (whole_graph, True)]
+    return paths
+
+
+# Everything by the long tests; three that differ in all by the others.
+STEPS = [
+    pytest.param(method, count, marks=() if short else pytest.mark.long)
+    for method in METHODS
+    for count in (1, 3)
+    for short in [(count == 1) == (method == "orpo")]
+]
+
+
+@pytest.mark.parametrize(("method", "count"), STEPS)
 @pytest.mark.parametrize(
     "name", [n if n in SOME else pytest.param(n, marks=pytest.mark.long) for n in CATALOGUE]
 )
-def test_gradients_are_those_of_the_whole_model(name: str, count: int) -> None:
+def test_gradients_are_those_of_the_whole_model(name: str, method: Method, count: int) -> None:
     model, adapter = adapted(name)
     whole = unchecked(model).stack
-    wanted = gradients(Policy(whole, adapter, Head("full", whole.project, 1)), whole_graph, count)
+    plain = Policy(whole, adapter, Head("full", whole.project, 1))
+    wanted = gradients(plain, whole_graph, method, count, count)
     checked = open_stack(model, name.split()[0])
     stack = checked.stack
     blocks = VocabularyBlocks(stack.project_block, checked.vocabulary, block=40)
-    flash: HeadKind = "fused" if checked.blocks else "flash"
-    paths: list[tuple[HeadKind, Backward, bool]] = []
-    if not checked.whole:
-        paths.append((flash, whole_graph, False))
-    if not checked.segments:
-        paths += [("fused", Segmented(1), False), (flash, Segmented(2), False)]
-    if not checked.prefix:
-        paths += [("fused", Segmented(1), True), (flash, Segmented(2), True)]
-    for kind, backward, prefix in paths:
+    # Every case begins with another head, so that all of them meet each path.
+    first = METHODS.index(method) + count
+    for number, (backward, prefix) in enumerate(fast_paths(checked, method), first):
+        kind = HEADS[number % 4]
+        if kind == "flash" and checked.blocks:
+            kind = "fused"
         policy = Policy(stack, adapter, Head(kind, stack.project, 7, blocks), prefix)
-        distance = relative(gradients(policy, backward, count), wanted)
-        assert distance < 2e-5, (kind, backward, prefix, distance)
+        size = min(count, 1 + number % 3)
+        distance = relative(gradients(policy, backward, method, count, size), wanted)
+        assert distance < 2e-5, (kind, backward, prefix, size, distance)
 
 
 def test_the_page_says_what_is_so() -> None:

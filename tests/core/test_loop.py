@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import mlx.core as mx
 import pytest
 from safetensors.numpy import load_file
 
 from tests.core.runs import GOLDEN, fresh_config, run, small_config
 from trainer_core import loop, step
 from trainer_core.control import Control
-from trainer_core.errors import TrainerError
 from trainer_core.events import (
     Checkpoint,
     Event,
-    Failed,
-    Finished,
     Paused,
     Resumed,
     Sample,
@@ -30,8 +25,6 @@ from trainer_core.events import (
     Warned,
 )
 from trainer_core.model.open_policy import open_with_adapter
-from trainer_core.run import train
-from trainer_core.runfolder import RunFolder
 
 
 def at_step(number: int, do: Callable[[], None]) -> Callable[[Event], None]:
@@ -340,66 +333,3 @@ def test_a_prompt_that_cannot_be_answered_ends_no_training(tmp_path: Path) -> No
     assert ran.finished is not None
     assert ran.finished.steps == 3
     assert "the prompt is empty" in next(w for w in ran.of(Warned) if w.code == "sample").message
-
-
-def nan_at(*steps: int) -> Callable[..., object]:
-    """A backward pass whose loss and gradients are NaN at some steps."""
-
-    def backward(*args: object) -> object:
-        from trainer_core.backward.autograd import whole_graph
-
-        loss, metrics, gradients = whole_graph(*args)  # type: ignore[arg-type]
-        if args[-1] in steps:
-            loss, gradients = loss * math.nan, {n: g * math.nan for n, g in gradients.items()}
-        return loss, metrics, gradients
-
-    return backward
-
-
-def test_one_step_that_is_not_finite_is_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trainer_core.assemble.whole_graph", nan_at(2, 4))
-    ran = run(small_config(tmp_path, iters=5, save_every=1, segment_size=0))
-    assert [w.code for w in ran.of(Warned)].count("nonfinite") == 2
-    assert [math.isnan(e.loss) for e in ran.of(Step)] == [False, True, False, True, False]
-    one, two, three = (
-        (ran.folder.checkpoint(n) / "adapters.safetensors").read_bytes() for n in (2, 3, 4)
-    )
-    assert two == three != one
-
-
-def test_two_in_a_row_end_the_run_and_keep_what_was_trained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trainer_core.assemble.whole_graph", nan_at(3, 4))
-    events: list[Event] = []
-    config = small_config(tmp_path, iters=9, segment_size=0, valid_fraction=0, run_name="r")
-    with pytest.raises(TrainerError, match="step 4 is not finite, the second in a row"):
-        train(config, events.append)
-    assert isinstance(events[-1], Failed)
-    folder = RunFolder(tmp_path / "r")
-    assert not folder.adapter.exists()
-    assert folder.checkpoint_steps() == [3]  # step 3 changed nothing after step 2
-    loads(folder.checkpoint(3))
-    good = run(small_config(tmp_path, iters=2, segment_size=0, valid_fraction=0))
-    assert (folder.checkpoint(3) / "adapters.safetensors").read_bytes() == (
-        good.folder.adapter / "adapters.safetensors"
-    ).read_bytes()
-
-
-def test_weights_that_are_nan_end_the_run_and_leave_nothing(tmp_path: Path) -> None:
-    import shutil
-
-    model = tmp_path / "model"
-    shutil.copytree(GOLDEN / "llama", model)
-    weights = mx.load(str(model / "model.safetensors"))
-    assert isinstance(weights, dict)
-    broken = {name: a * math.nan if "norm" in name else a for name, a in weights.items()}
-    mx.save_safetensors(str(model / "model.safetensors"), broken, {"format": "mlx"})
-    events: list[Event] = []
-    with pytest.raises(TrainerError):
-        train(fresh_config(tmp_path / "runs", model=str(model)), events.append)
-    assert isinstance(events[-1], Failed)
-    assert not any(isinstance(event, Finished) for event in events)
-    assert list((tmp_path / "runs").iterdir()) == []

@@ -22,6 +22,7 @@ from trainer_core.model.self_check import (
     GradientCheck,
     Rows,
     after_prompt,
+    continued,
     in_ranges,
     joined,
     rows_of_pair,
@@ -38,7 +39,7 @@ _STACKS: dict[str, type[LayerStack]] = {
 
 # Both the prompt and what follows it reach past a window.
 _LONG = rows_of_pair(25, 15)
-_SHORT = rows_of_pair(7, 5)
+_SHORT = rows_of_pair(5, 3)
 
 _WHOLE = "its hidden states and its head do not come apart"
 _SEGMENTS = "its layers cannot be run apart from the model"
@@ -80,7 +81,7 @@ def open_stack(model: nn.Module, model_type: str = "") -> CheckedStack:
     with narrow_windows(model):
         small = _copy_of(model, stack)
         # What a copy shows need not be shown again by the model itself, which costs more.
-        checked = _values(stack, model, _LONG if small is None else _SHORT)
+        checked = _values(stack, model, _LONG) if small is None else _briefly(stack, model, _SHORT)
         if checked.segments:
             return checked
         if small is not None:
@@ -122,6 +123,24 @@ def _copy_of(model: nn.Module, stack: LayerStack) -> tuple[Adapter, LayerStack] 
     except Exception:  # noqa: BLE001 - a foreign model that cannot be cut short is checked as it is
         return None
     return adapter, small
+
+
+def _briefly(stack: LayerStack, model: nn.Module, rows: Rows) -> CheckedStack:
+    """The same as `_values` in half the time, if nothing is wrong and a copy shows the rest.
+
+    A prompt and its continuation by single layers go through every part of the stack.
+    """
+    one = Rows(rows.ids[:1], rows.prompt)
+    found: list[mx.array] = []
+
+    def logits() -> tuple[mx.array, mx.array]:
+        found[:] = [continued(stack, one)]
+        return stack.project(found[0][0]), _logits(model, one.ids)
+
+    if stack.whole or not same(logits):
+        return _values(stack, model, rows)
+    vocabulary = _find_head(stack, model, found[0][0, :4])
+    return CheckedStack(stack, blocks="" if vocabulary else _BLOCKS, vocabulary=vocabulary)
 
 
 def _values(stack: LayerStack, model: nn.Module, rows: Rows) -> CheckedStack:

@@ -67,10 +67,13 @@ def in_ranges(stack: LayerStack, rows: Rows) -> mx.array:
 
 def after_prompt(stack: LayerStack, rows: Rows) -> mx.array:
     """Hidden states [B, T - prompt, D] of what follows the prompt that all rows share."""
-    states = _split(stack, rows)
-    for number in range(len(stack)):
-        states = _shared(stack, states, number)
-    return stack.final(states[1].stream)
+    return stack.final(_after(stack, rows)[1].stream)
+
+
+def continued(stack: LayerStack, row: Rows) -> mx.array:
+    """Hidden states [1, T, D] of a single row, whose prompt ran first and then what follows it."""
+    parts = [stack.final(state.stream) for state in _after(stack, row)]
+    return mx.concatenate(parts, axis=1)
 
 
 def joined(stack: LayerStack, rows: Rows) -> mx.array:
@@ -199,6 +202,13 @@ def _shared(stack: LayerStack, states: _States, number: int) -> _States:
     prompt = stack.run(states[0], number, number + 1, [capture])
     follow = Continue(capture, states[1].offset)
     return prompt, stack.run(states[1], number, number + 1, [follow])
+
+
+def _after(stack: LayerStack, rows: Rows) -> _States:
+    states = _split(stack, rows)
+    for number in range(len(stack)):
+        states = _shared(stack, states, number)
+    return states
 
 
 def _flat(gradients: Gradients, like: Gradients) -> mx.array:

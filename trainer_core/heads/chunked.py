@@ -1,6 +1,8 @@
-"""The chunked head: logits of one chunk of tokens at a time, recomputed in the backward pass."""
+"""The chunked head: logits for a chunk of tokens at a time, computed again in the backward pass."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import mlx.core as mx
 
@@ -8,21 +10,35 @@ from trainer_core.heads.full import Project, logps_full
 
 
 def logps_chunked(project: Project, hidden: mx.array, targets: mx.array, chunk: int) -> mx.array:
-    """Float32 log-probabilities [N]; never more than chunk x V logits, forward or backward.
+    """Float32 log-probabilities [N], differentiable in hidden [N, D]; never more than chunk x V
+    logits, forward or backward.
 
-    Chunks are chained by `mx.depends`, or the scheduler could hold the logits of all of them at
-    once.
+    Both passes chain their chunks by `mx.depends`, or the scheduler could hold the logits of all of
+    them at once; checkpoints of MLX would leave the backward's unchained.
     """
-    parts: list[mx.array] = []
-    for start in range(0, hidden.shape[0], chunk):
-        rows = hidden[start : start + chunk]
-        wanted = targets[start : start + chunk]
-        if parts:
-            rows = mx.depends(rows, parts[-1])
+    starts = range(0, hidden.shape[0], chunk)
 
-        def one(rows: mx.array, wanted: mx.array = wanted) -> mx.array:
-            # The targets are closed over: mx.checkpoint refuses integer inputs when differentiated.
-            return logps_full(project, rows, wanted)
+    def one(rows: mx.array, start: int) -> mx.array:
+        return logps_full(project, rows, targets[start : start + chunk])
 
-        parts.append(mx.checkpoint(one)(rows))
-    return mx.concatenate(parts)
+    @mx.custom_function
+    def head(rows: mx.array) -> mx.array:
+        parts: list[mx.array] = []
+        for start in starts:
+            part = rows[start : start + chunk]
+            parts.append(one(mx.depends(part, parts[-1]) if parts else part, start))
+        return mx.concatenate(parts)
+
+    @head.vjp
+    def head_vjp(rows: mx.array, cotangent: mx.array, _output: mx.array) -> mx.array:
+        found: list[mx.array] = []
+        for start in starts:
+            part = rows[start : start + chunk]
+            part = mx.depends(part, found[-1]) if found else part
+            wanted = cotangent[start : start + chunk]
+            _, (gradient,) = mx.vjp(lambda x, s=start: one(x, s), [part], [wanted])
+            found.append(gradient)
+        return mx.concatenate(found)
+
+    logps: Any = head(hidden)
+    return logps

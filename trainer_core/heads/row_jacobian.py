@@ -31,7 +31,7 @@ def logps_by_chunks(one: Chunk, hidden: mx.array, targets: mx.array, chunk: int)
         for start in range(0, rows.shape[0], chunk):
             part = rows[start : start + chunk]
             if jacobians:
-                part = mx.depends(part, jacobians[-1])
+                part = mx.depends(part, [jacobians[-1], logps[-1]])
             logp, jacobian = one(part, targets[start : start + chunk])
             logps.append(logp)
             jacobians.append(jacobian)

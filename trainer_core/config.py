@@ -42,6 +42,7 @@ _output = partial(option, group="Output")
 _ORPO: dict[str, tuple[Any, ...]] = {"method": ("orpo",)}
 _CHAT: dict[str, tuple[Any, ...]] = {"prompt_format": ("chat",)}
 _DPO: dict[str, tuple[Any, ...]] = {"method": ("dpo",)}
+_ADAM: dict[str, tuple[Any, ...]] = {"optimizer": ("adamw", "adam", "muon")}
 
 
 def _later(what: str, *only: Any) -> dict[str, Any]:
@@ -155,7 +156,8 @@ class RunConfig(BaseModel):
         False, "rsLoRA", "Divide the multiplier by the root of the rank.",
         **_later("rsLoRA is", False))
     lora_plus_ratio: float = _lora(
-        1.0, "LoRA+ ratio", "Learning rate of B over that of A.", gt=0, **_later("LoRA+ is", 1.0))
+        1.0, "LoRA+ ratio", "Learning rate of B over that of A. 16 is common; 1 trains both alike.",
+        advanced=True, gt=0, le=1000)
 
     iters: int | None = _schedule(
         None, "Steps", f"Number of optimiser updates. {DEFAULT_ITERS} if neither steps nor epochs "
@@ -180,14 +182,18 @@ class RunConfig(BaseModel):
         0.1, "Final rate", "The last step's learning rate as a share of the peak.", advanced=True,
         applies={"lr_schedule": ("linear", "cosine")}, ge=0, le=1)
     optimizer: Literal["adamw", "adam", "sgd", "adafactor", "muon"] = _schedule(
-        "adamw", "Optimiser", "AdamW with bias correction.",
-        **_later("other optimisers are", "adamw"))
+        "adamw", "Optimiser", "All as torch has them. Adam is AdamW without decay, SGD has no "
+        "momentum, Adafactor keeps the least state, and Muon leaves what is not a matrix to "
+        "AdamW. Learning rates do not carry over from one to another.", advanced=True)
     weight_decay: float = _schedule(
-        0.01, "Weight decay", "Decoupled weight decay.", advanced=True, ge=0)
+        0.01, "Weight decay", "Every step shrinks what is trained by this times the learning rate.",
+        advanced=True, applies={"optimizer": ("adamw", "sgd", "adafactor", "muon")}, ge=0)
     adam_betas: tuple[float, float] = _schedule(
-        (0.9, 0.999), "Adam betas", "Decay of the first and second moment.", advanced=True)
+        (0.9, 0.999), "Adam betas", "Decay of the first and second moment.", advanced=True,
+        applies=_ADAM)
     adam_eps: float = _schedule(
-        1e-8, "Adam epsilon", "Added to the root of the second moment.", advanced=True, gt=0)
+        1e-8, "Adam epsilon", "Added to the root of the second moment.", advanced=True,
+        applies=_ADAM, gt=0)
     grad_clip: float = _schedule(
         1.0, "Gradient clip", "Largest global norm of the gradient. 0 turns clipping off.",
         advanced=True, ge=0)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import mlx.core as mx
-from mlx.optimizers import AdamW
+from mlx.optimizers import Optimizer
+from mlx.utils import tree_flatten
 
 from trainer_core.config import RunConfig
+from trainer_core.update_rules import make_rule
 
 Arrays = dict[str, mx.array]
 
@@ -47,10 +50,12 @@ def learning_rate(
 
 
 class Optimiser:
-    """AdamW with bias correction, arXiv:1711.05101, behind a fixed schedule.
+    """The rule of the option `optimizer`, behind a fixed schedule.
+
+    With `lora_plus_ratio`, arXiv:2402.12354, every B is updated at that multiple of the rate.
 
     Args:
-        config: rates, betas, decay and clip.
+        config: rule, rates, betas, decay and clip.
         total: number of steps of the run.
     """
 
@@ -59,15 +64,7 @@ class Optimiser:
         self._config = config
         self._peak = config.learning_rate
         self._total = total
-        # MLX's default leaves the bias in, which would not give the numbers of the paper or of
-        # torch.
-        self._adam = AdamW(
-            learning_rate=self._peak,
-            betas=list(config.adam_betas),
-            eps=config.adam_eps,
-            weight_decay=config.weight_decay,
-            bias_correction=True,
-        )
+        self._rules: dict[_Group, Optimizer] = {}
 
     def rate(self, step: int) -> float:
         """The learning rate of a step."""
@@ -82,20 +79,68 @@ class Optimiser:
 
     def update(self, parameters: Arrays, gradients: Arrays, step: int) -> Arrays:
         """The parameters after one step; nothing is changed in place."""
-        self._adam.learning_rate = self.rate(step)
-        return self._adam.apply_gradients(gradients, parameters)
+        updated: Arrays = {}
+        for group, names in self._groups(parameters).items():
+            rule = self._rule(group)
+            rule.learning_rate = self.rate(step) * group.ratio
+            updated |= rule.apply_gradients(
+                {name: gradients[name] for name in names},
+                {name: parameters[name] for name in names},
+            )
+        return {name: updated[name] for name in parameters}
 
     def state(self) -> Arrays:
         """Moments and step count as a flat name -> array mapping, for a checkpoint."""
-        from mlx.utils import tree_flatten
+        flat: Arrays = {}
+        for rule in self._rules.values():
+            found: Any = tree_flatten(rule.state)
+            flat |= dict(found)  # groups share step; the rate is set anew at every step
+        return flat
 
-        flat: Any = tree_flatten(self._adam.state)
-        return dict(flat)
+    def restore(self, state: Arrays, parameters: Arrays) -> None:
+        """Go on from what `state` gave.
+
+        Args:
+            state: of an optimiser with the same configuration.
+            parameters: the arrays that are trained.
+        """
+        self._rules.clear()
+        shared = {name: state[name] for name in ("step", "learning_rate")}
+        for group, names in self._groups(parameters).items():
+            own: dict[str, Any] = dict(shared)
+            for name in names:
+                start = f"{name}."
+                own[name] = {k[len(start) :]: a for k, a in state.items() if k.startswith(start)}
+            self._rule(group).state = own
 
     @property
     def arrays(self) -> object:
         """Everything that has to be evaluated after an update."""
-        return self._adam.state
+        return [rule.state for rule in self._rules.values()]
+
+    def _groups(self, parameters: Arrays) -> dict[_Group, list[str]]:
+        """The names of the arrays that go by one rule and one rate."""
+        muon, ratio = self._config.optimizer == "muon", self._config.lora_plus_ratio
+        groups: dict[_Group, list[str]] = {}
+        for name, array in parameters.items():
+            group = _Group(
+                matrix=muon and array.ndim == 2, ratio=ratio if name.endswith(".lora_b") else 1.0
+            )
+            groups.setdefault(group, []).append(name)
+        return groups
+
+    def _rule(self, group: _Group) -> Optimizer:
+        if group not in self._rules:
+            self._rules[group] = make_rule(self._config, matrix=group.matrix)
+        return self._rules[group]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Arrays that are updated alike. `ratio` multiplies the learning rate."""
+
+    matrix: bool
+    ratio: float
 
 
 def global_norm(gradients: Arrays) -> mx.array:

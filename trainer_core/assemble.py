@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer_core import backend
-from trainer_core.backward.autograd import whole_graph
+from trainer_core.backward.autograd import checkpointed_graph, whole_graph
 from trainer_core.backward.choose import Backward
 from trainer_core.backward.compiled import CompiledRanges
 from trainer_core.backward.layer_ranges import EagerRanges
@@ -124,6 +124,8 @@ def assemble(
 
 
 def _backward(config: RunConfig, on_gpu: bool) -> Backward:
+    if config.grad_checkpoint:
+        return checkpointed_graph
     size = config.segment_size
     if not isinstance(size, int) or size == 0:
         return whole_graph

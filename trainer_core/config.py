@@ -219,8 +219,10 @@ class RunConfig(BaseModel):
         "auto", "Prefix sharing", "Run a pair's shared prompt once. With dropout the prompt then "
         "has one mask instead of two.", applies={"method": PREFERENCE})
     grad_checkpoint: bool = _speed(
-        False, "Gradient checkpointing", "Recompute each layer in the backward pass.",
-        **_later("gradient checkpointing is", False))
+        False, "Gradient checkpointing", "Keep the whole graph but recompute each layer in the "
+        "backward pass, for less memory. Segments need less still, and prompts can be shared with "
+        "them; this takes the rows of a batch side by side.", advanced=True,
+        applies={"segment_size": ("auto", 0), "prefix_sharing": ("auto", "off")})
     attention: Literal["auto", "sdpa", "blocked"] = _speed(
         "auto", "Attention", "`sdpa` is MLX's own. `blocked` is exact too; its backward needs less "
         "memory where MLX's grows with the square of the length, and is slower.")

@@ -50,7 +50,8 @@ def make_plan(config: RunConfig, folder: Path, longest: int | None = None) -> Pl
     asked = config
     update: dict[str, Any] = {"head": "fused" if config.head == "auto" else config.head}
     if config.prefix_sharing == "auto":
-        update["prefix_sharing"] = "on" if config.method in PREFERENCE else "off"
+        shares = config.method in PREFERENCE and not config.grad_checkpoint
+        update["prefix_sharing"] = "on" if shares else "off"
     if config.attention == "auto":
         update["attention"] = "sdpa"  # until the estimate says otherwise
     if config.warm_start:
@@ -70,6 +71,8 @@ def make_plan(config: RunConfig, folder: Path, longest: int | None = None) -> Pl
 
     fastest = asked.segment_size == "auto" and kind == "cuda" and _compiled_is_fastest(config)
     sizes = _SEGMENTS if asked.segment_size == "auto" else (asked.segment_size,)
+    if config.grad_checkpoint:
+        fastest, sizes = False, (0,)
     if fastest:
         sizes = (1,)
     attentions = [config.attention]
@@ -82,6 +85,8 @@ def make_plan(config: RunConfig, folder: Path, longest: int | None = None) -> Pl
     warnings = [policy.warning] if policy.warning is not None else []
     if asked.segment_size == "auto" and size and not fastest:
         warnings.append(_segments_chosen(size, available))
+    if config.grad_checkpoint and config.method in PREFERENCE and asked.prefix_sharing == "auto":
+        warnings.append(_prompts_not_shared())
     if attention != config.attention:
         warnings.append(_blocked_chosen(available))
     update = {"segment_size": size, "attention": attention, "weights": policy.weights}
@@ -112,6 +117,14 @@ def _segments_chosen(size: int, available: int) -> Warned:
         f"the backward pass goes in segments of {size} layers, to fit in the "
         f"{available / 1e9:.1f} GB that are free",
         "a smaller sequence length or batch size leaves room for a faster way",
+    )
+
+
+def _prompts_not_shared() -> Warned:
+    return Warned(
+        "fallback",
+        "prefix_sharing is off: gradient checkpointing runs both answers with their prompt",
+        "segment_size: 1 in place of grad_checkpoint shares prompts and needs less memory",
     )
 
 

@@ -154,7 +154,6 @@ def test_bad_values_are_refused(values):
         {"fine_tune_type": "full"},
         {"rank_scaling": "by_kl"},
         {"rs_lora": True},
-        {"grad_checkpoint": True},
         {"isolation": "process"},
     ],
 )
@@ -179,6 +178,11 @@ def test_every_value_said_to_be_accepted_is(name):
         ({"lr_schedule": "constant", "lr_floor": 0.0}, "lr_schedule is linear or cosine"),
         ({"optimizer": "adam", "weight_decay": 0.1}, "optimizer is adamw or sgd"),
         ({"optimizer": "sgd", "adam_eps": 1e-6}, "optimizer is adamw or adam or muon"),
+        ({"grad_checkpoint": True, "segment_size": 2}, "segment_size is auto or 0"),
+        (
+            {"method": "dpo", "grad_checkpoint": True, "prefix_sharing": "on"},
+            "prefix_sharing is auto or off",
+        ),
         ({"head": "full", "chunk_size": 64}, "head is auto or chunked or fused"),
     ],
 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import mlx.core as mx
 
+from trainer_core.model.checkpointed import checkpointed
 from trainer_core.objectives.objective import Objective
 from trainer_core.objectives.rows import Metrics, ScoredRow, Totals
 from trainer_core.policy import Policy, Reference
@@ -43,3 +44,17 @@ def whole_graph(
         # While MLX traces, the layers hold tracers; they must not stay there.
         policy.adapter.assign(parameters)
     return value, metrics, gradients
+
+
+def checkpointed_graph(
+    policy: Policy,
+    objective: Objective,
+    rows: Sequence[ScoredRow],
+    totals: Totals,
+    reference: Reference | None,
+    step: int,
+) -> tuple[mx.array, Metrics, Gradients]:
+    """The same, with every layer recomputed; not for a policy that shares prompts."""
+    assert not policy.share_prefix, "a shared prompt's keys and values do not survive a recompute"
+    with checkpointed(policy.stack, policy.adapter.dropout):
+        return whole_graph(policy, objective, rows, totals, reference, step)

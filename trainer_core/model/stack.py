@@ -138,6 +138,12 @@ class LayerStack:
         with shadow(self._inner, self._layers_name, passing):
             return self._through(self._inner, _any_id())
 
+    @contextmanager
+    def standing_in(self, layers: Sequence[Any]) -> Iterator[None]:
+        """For as long as the block runs, the model as a whole calls these for its layers."""
+        with shadow(self._inner, self._layers_name, list(layers)):
+            yield
+
     def _through(
         self, network: Any, ids: mx.array, caches: Sequence[Position] | None = None
     ) -> Any:

@@ -153,8 +153,9 @@ class RunConfig(BaseModel):
         "constant", "Rank scaling", "Same rank everywhere, or more rank where the base is more "
         "sensitive.", **_later("rank policies are", "constant"))
     rs_lora: bool = _lora(
-        False, "rsLoRA", "Divide the multiplier by the root of the rank.",
-        **_later("rsLoRA is", False))
+        False, "rsLoRA", "Multiply B A by scale x the root of the rank, that is by alpha over the "
+        "root of the rank, so that a higher rank does not weaken what each part of it adds.",
+        advanced=True)
     lora_plus_ratio: float = _lora(
         1.0, "LoRA+ ratio", "Learning rate of B over that of A. 16 is common; 1 trains both alike.",
         advanced=True, gt=0, le=1000)
@@ -372,6 +373,8 @@ def broken_rules(values: Mapping[str, Any]) -> list[tuple[str, str]]:
             broken.append((name, why))
     if values.get("method", "sft") == "sft" and values.get("best_metric", "loss") != "loss":
         broken.append(("best_metric", "sft has no accuracy and no margin; its metric is loss"))
+    if values.get("rs_lora") and values.get("warm_start"):
+        broken.append(("rs_lora", "a warm start keeps the adapter's own multiplier"))
     if values.get("iters") is not None and values.get("epochs") is not None:
         broken.append(("epochs", "give either iters or epochs, not both"))
     return broken

@@ -153,7 +153,6 @@ def test_bad_values_are_refused(values):
         {"fine_tune_type": "dora"},
         {"fine_tune_type": "full"},
         {"rank_scaling": "by_kl"},
-        {"rs_lora": True},
         {"isolation": "process"},
     ],
 )
@@ -183,6 +182,7 @@ def test_every_value_said_to_be_accepted_is(name):
             {"method": "dpo", "grad_checkpoint": True, "prefix_sharing": "on"},
             "prefix_sharing is auto or off",
         ),
+        ({"rs_lora": True, "warm_start": "a"}, "keeps the adapter's own multiplier"),
         ({"head": "full", "chunk_size": 64}, "head is auto or chunked or fused"),
     ],
 )
@@ -246,7 +246,8 @@ def test_allowed_values_in_words():
     assert allowed(fields["dropout"]) == "a number of at least 0 and below 1"
     assert allowed(fields["iters"]) == "a whole number of at least 1, or null"
     assert allowed(fields["segment_size"]) == "auto or a whole number"
-    assert allowed(fields["rs_lora"]) == "only false"
+    assert allowed(fields["rs_lora"]) == "true or false"
+    assert allowed(fields["fine_tune_type"]) == "only lora"
 
 
 def test_type_and_range_of_a_field():

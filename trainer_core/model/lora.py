@@ -149,6 +149,14 @@ def attach(
     return Adapter(layers, switch)
 
 
+def multiplier(scale: float, rank: int, rs_lora: bool) -> float:
+    """What the product B A is multiplied by.
+
+    rsLoRA, Kalajdzievski 2023, arXiv:2312.03732: alpha / sqrt(rank), where alpha = scale * rank.
+    """
+    return scale * math.sqrt(rank) if rs_lora else scale
+
+
 def linear_shape(linear: nn.Module) -> tuple[int, int]:
     """(outputs, inputs) of a linear layer, quantised or not."""
     weight: Any = linear.weight

@@ -12,7 +12,7 @@ from trainer_core.errors import ConfigError, ModelError
 from trainer_core.events import Warned
 from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_spec
 from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
-from trainer_core.model.lora import Adapter, attach
+from trainer_core.model.lora import Adapter, attach, multiplier
 from trainer_core.model.open_stack import CheckedStack, unchecked
 from trainer_core.model.targets import Targets, blocks_of, choose
 from trainer_core.model.trainable import check_trainable
@@ -62,7 +62,7 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
         targets = _targets_of(warm, loaded.model, config.target_modules, config.num_layers)
     spec = AdapterSpec(
         rank=config.rank,
-        scale=config.scale,
+        scale=multiplier(config.scale, config.rank, config.rs_lora),
         dropout=config.dropout,
         keys=tuple(targets.keys),
         num_layers=targets.num_layers,

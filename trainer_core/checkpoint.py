@@ -64,9 +64,8 @@ class Keeper:
     ) -> None:
         try:
             with replaced_folder(path) as fresh:
-                write_adapter(
-                    fresh, self.adapter.parameters(), self.spec, {**self.facts, "step": step}
-                )
+                arrays = self.adapter.uniform(self.spec.rank, self.spec.scale)
+                write_adapter(fresh, arrays, self.spec, {**self.facts, "step": step})
                 for name, text in self.texts.items():
                     (fresh / name).write_text(text, encoding="utf-8")
                 if optimiser is not None:

@@ -150,8 +150,9 @@ class RunConfig(BaseModel):
         None, "Warm start", "An adapter folder, of mlx-lm or PEFT, whose weights training starts "
         "from.", advanced=True, path=True)
     rank_scaling: Literal["constant", "by_bits", "by_kl"] = _lora(
-        "constant", "Rank scaling", "Same rank everywhere, or more rank where the base is more "
-        "sensitive.", **_later("rank policies are", "constant"))
+        "constant", "Rank scaling", "Same rank everywhere, or more where a mixed quantisation "
+        "keeps more bits: rank x bits / 4.",
+        **_later("rank scaling by KL is", "constant", "by_bits"))
     rs_lora: bool = _lora(
         False, "rsLoRA", "Multiply B A by scale x the root of the rank, that is by alpha over the "
         "root of the rank, so that a higher rank does not weaken what each part of it adds.",
@@ -375,6 +376,8 @@ def broken_rules(values: Mapping[str, Any]) -> list[tuple[str, str]]:
         broken.append(("best_metric", "sft has no accuracy and no margin; its metric is loss"))
     if values.get("rs_lora") and values.get("warm_start"):
         broken.append(("rs_lora", "a warm start keeps the adapter's own multiplier"))
+    if values.get("rank_scaling") == "by_bits" and values.get("warm_start"):
+        broken.append(("rank_scaling", "a warm start keeps the adapter's own ranks"))
     if values.get("iters") is not None and values.get("epochs") is not None:
         broken.append(("epochs", "give either iters or epochs, not both"))
     return broken

@@ -182,6 +182,7 @@ def test_every_value_said_to_be_accepted_is(name):
             {"method": "dpo", "grad_checkpoint": True, "prefix_sharing": "on"},
             "prefix_sharing is auto or off",
         ),
+        ({"rank_scaling": "by_bits", "warm_start": "a"}, "keeps the adapter's own ranks"),
         ({"rs_lora": True, "warm_start": "a"}, "keeps the adapter's own multiplier"),
         ({"head": "full", "chunk_size": 64}, "head is auto or chunked or fused"),
     ],

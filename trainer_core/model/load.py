@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,11 +18,15 @@ WeightPolicy = Literal["keep", "float32", "bfloat16"]
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A frozen base model, its config.json and the folder it came from."""
+    """A frozen base model, its config.json and the folder it came from.
+
+    `bits` has the width in which each quantised linear is stored, also after dequantising.
+    """
 
     model: nn.Module
     config: dict[str, Any]
     folder: Path
+    bits: Mapping[str, int] = field(default_factory=dict)
 
 
 def load_model(folder: Path, weights: WeightPolicy = "keep") -> LoadedModel:
@@ -43,6 +48,7 @@ def load_model(folder: Path, weights: WeightPolicy = "keep") -> LoadedModel:
         Exception
     ) as error:  # mlx-lm raises many kinds; each means that this folder cannot be used
         raise _model_error(folder, error) from error
+    bits = {p: m.bits for p, m in model.named_modules() if isinstance(m, nn.QuantizedLinear)}
     if weights != "keep":
         model = set_precision(model, weights)
     model.freeze()
@@ -51,7 +57,7 @@ def load_model(folder: Path, weights: WeightPolicy = "keep") -> LoadedModel:
         mx.eval(model.parameters())
     except RuntimeError as error:
         raise _model_error(folder, error) from error
-    return LoadedModel(model, config, folder)
+    return LoadedModel(model, config, folder, bits)
 
 
 def set_precision(model: nn.Module, weights: WeightPolicy) -> nn.Module:

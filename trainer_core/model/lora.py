@@ -7,7 +7,7 @@ Hu et al. 2021, arXiv:2106.09685. The layer adds scale * (x A) B; A starts unifo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -89,6 +89,21 @@ class Adapter:
             found[f"{path}.lora_b"] = layer.lora_b
         return found
 
+    def uniform(self, rank: int, scale: float) -> dict[str, mx.array]:
+        """The same adapter with one rank and one multiplier, as mlx-lm's loader needs it.
+
+        Args:
+            rank: at least every layer's; what a layer lacks is zero, in A and in B.
+            scale: a layer's own multiplier is put into its B.
+        """
+        found: dict[str, mx.array] = {}
+        for path, layer in self.layers.items():
+            more = rank - layer.lora_a.shape[1]
+            b = layer.lora_b if layer.scale == scale else layer.lora_b * (layer.scale / scale)
+            found[f"{path}.lora_a"] = mx.pad(layer.lora_a, [(0, 0), (0, more)])
+            found[f"{path}.lora_b"] = mx.pad(b, [(0, more), (0, 0)])
+        return found
+
     def names(self, start: int, stop: int) -> list[str]:
         """Names of the arrays in layers start..stop-1, in the order of `parameters`."""
         found: list[str] = []
@@ -124,23 +139,29 @@ def attach(
     scale: float,
     dropout: float = 0.0,
     seed: int = 0,
+    ranks: Mapping[str, int] | None = None,
+    rs_lora: bool = False,
 ) -> Adapter:
     """Replace the linear layers at these paths by `LoRALinear`.
 
     Args:
         model: changed in place; everything but A and B stays frozen.
         paths: full module paths, see `targets.choose`.
-        rank: of every layer.
-        scale: of every layer.
+        rank: of every layer that `ranks` lacks.
+        scale: of every layer; with `rs_lora` see `multiplier`.
         dropout: of every layer.
         seed: each layer draws its A from its own key of this seed.
+        ranks: path -> rank.
+        rs_lora: whether the multiplier falls with the root of the rank only.
     """
     modules: dict[str, Any] = dict(model.named_modules())
     keys = mx.random.split(mx.random.key(seed), max(len(paths), 2))
     switch = DropoutSwitch()
     layers: dict[str, LoRALinear] = {}
     for index, path in enumerate(paths):
-        layer = LoRALinear(modules[path], rank, scale, keys[index], dropout, switch, index)
+        own = (ranks or {}).get(path, rank)
+        by = multiplier(scale, rank, own) if rs_lora else scale
+        layer = LoRALinear(modules[path], own, by, keys[index], dropout, switch, index)
         layer.freeze()
         layer.unfreeze(keys=["lora_a", "lora_b"], recurse=False)
         layers[path] = layer
@@ -149,12 +170,12 @@ def attach(
     return Adapter(layers, switch)
 
 
-def multiplier(scale: float, rank: int, rs_lora: bool) -> float:
-    """What the product B A is multiplied by.
+def multiplier(scale: float, rank: int, own: int) -> float:
+    """What rsLoRA multiplies the product B A of a layer of rank `own` by.
 
-    rsLoRA, Kalajdzievski 2023, arXiv:2312.03732: alpha / sqrt(rank), where alpha = scale * rank.
+    Kalajdzievski 2023, arXiv:2312.03732: alpha / sqrt(own), where alpha = scale * rank.
     """
-    return scale * math.sqrt(rank) if rs_lora else scale
+    return scale * rank / math.sqrt(own)
 
 
 def linear_shape(linear: nn.Module) -> tuple[int, int]:

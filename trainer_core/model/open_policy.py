@@ -14,6 +14,7 @@ from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_
 from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
 from trainer_core.model.lora import Adapter, attach, multiplier
 from trainer_core.model.open_stack import CheckedStack, unchecked
+from trainer_core.model.ranks import ranks_by_bits, spread
 from trainer_core.model.targets import Targets, blocks_of, choose
 from trainer_core.model.trainable import check_trainable
 from trainer_core.model.verdict import open_stack_once
@@ -60,9 +61,14 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
         targets = choose(loaded.model, config.target_modules, config.num_layers)
     else:
         targets = _targets_of(warm, loaded.model, config.target_modules, config.num_layers)
+    ranks = dict.fromkeys(targets.paths, config.rank)
+    if config.rank_scaling == "by_bits":
+        ranks = ranks_by_bits(targets.paths, loaded.bits, config.rank)
+    highest = max(ranks.values())
+    by = multiplier(config.scale, config.rank, highest) if config.rs_lora else config.scale
     spec = AdapterSpec(
-        rank=config.rank,
-        scale=multiplier(config.scale, config.rank, config.rs_lora),
+        rank=highest,
+        scale=by,
         dropout=config.dropout,
         keys=tuple(targets.keys),
         num_layers=targets.num_layers,
@@ -70,16 +76,20 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
     adapter = attach(
         loaded.model,
         targets.paths,
-        rank=spec.rank,
-        scale=spec.scale,
+        rank=config.rank,
+        scale=config.scale,
         dropout=spec.dropout,
         seed=config.seed,
+        ranks=ranks,
+        rs_lora=config.rs_lora,
     )
     if warm is not None:
         _fill(adapter, warm)
     check_trainable(loaded.model, adapter)
     checked = open_stack_once(loaded, targets.paths)
     warnings = [Warned("targets", text) for text in targets.warnings]
+    if config.rank_scaling == "by_bits":
+        warnings.append(_ranks_told(ranks))
     return AdaptedModel(loaded, adapter, spec, checked, warnings)
 
 
@@ -127,6 +137,18 @@ def _misfit(folder: Path, why: str) -> ModelError:
         f"the adapter in {folder} does not fit this model",
         why,
         "use the model that the adapter was trained on",
+    )
+
+
+def _ranks_told(ranks: dict[str, int]) -> Warned:
+    """What `by_bits` came to; without a quantised base it comes to nothing."""
+    if len(set(ranks.values())) > 1:
+        return Warned("ranks", f"ranks by bits: {spread(ranks)}")
+    rank = next(iter(ranks.values()))
+    return Warned(
+        "ranks",
+        f"every layer has rank {rank}, because all of them are stored in the same number of bits",
+        "leave out rank_scaling, or choose a model of mixed quantisation",
     )
 
 

@@ -27,14 +27,15 @@ def array(name: str) -> mx.array:
 
 
 def test_the_multiplier_is_pefts() -> None:
-    assert multiplier(VALUES["scale"], VALUES["rank"], True) == pytest.approx(VALUES["scaling"])
-    assert multiplier(VALUES["scale"], VALUES["rank"], False) == VALUES["scale"]
+    assert multiplier(VALUES["scale"], VALUES["rank"], VALUES["rank"]) == pytest.approx(
+        VALUES["scaling"]
+    )
 
 
 def test_trains_as_peft_does() -> None:
     base = nn.Linear(10, 6, bias=False)
     base.weight = array("weight")
-    scale = multiplier(VALUES["scale"], VALUES["rank"], True)
+    scale = multiplier(VALUES["scale"], VALUES["rank"], VALUES["rank"])
     layer = LoRALinear(base, VALUES["rank"], scale, mx.random.key(0))
     x, wanted = array("x"), array("wanted")
     values = {"a": array("a").T, "b": layer.lora_b}

@@ -1,0 +1,34 @@
+"""The rank of each adapted layer: the same for all, or by the bits of its quantised base.
+
+A layer that a mixed quantisation keeps in more bits is one that it found sensitive, so it gets more
+rank in proportion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+_LEAST = 2
+_COMMON_BITS = 4  # a layer of this width gets the rank that was asked for
+
+
+def ranks_by_bits(paths: Sequence[str], bits: Mapping[str, int], rank: int) -> dict[str, int]:
+    """Path -> rank: rank * bits / 4, rounded up, at least 2; `rank` where a layer is not quantised.
+
+    Args:
+        paths: of the layers to adapt.
+        bits: path -> width of each quantised linear as it is stored.
+        rank: of a layer of 4 bits.
+    """
+    return {
+        path: max(_LEAST, math.ceil(rank * bits[path] / _COMMON_BITS)) if path in bits else rank
+        for path in paths
+    }
+
+
+def spread(ranks: Mapping[str, int]) -> str:
+    """How many layers have which rank: `8 for 140 layers, 16 for 28 layers`."""
+    counts = sorted(Counter(ranks.values()).items())
+    return ", ".join(f"{rank} for {n} layer{'s' * (n > 1)}" for rank, n in counts)

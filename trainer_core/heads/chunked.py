@@ -10,11 +10,11 @@ from trainer_core.heads.full import Project, logps_full
 
 
 def logps_chunked(project: Project, hidden: mx.array, targets: mx.array, chunk: int) -> mx.array:
-    """Float32 log-probabilities [N], differentiable in hidden [N, D]; never more than chunk x V
-    logits, forward or backward.
+    """Float32 log-probabilities [N], differentiable in hidden [N, D].
 
-    Both passes chain their chunks by `mx.depends`, or the scheduler could hold the logits of all of
-    them at once; checkpoints of MLX would leave the backward's unchained.
+    Never more than chunk x V logits are held, forward or backward. Both passes chain their chunks
+    by `mx.depends`, or the scheduler could hold the logits of all of them at once; checkpoints of
+    MLX would leave the backward's unchained.
     """
     starts = range(0, hidden.shape[0], chunk)
 

@@ -203,14 +203,14 @@ def resolve_weights(asked: str, needs: MemoryEstimate, kind: Kind, available: in
     Raises:
         OutOfMemoryError: the weights asked for by name are larger than the memory there is.
     """
-    room = int(available * _SHARE)
+    share = room(available)
     plain = not needs.quantised and needs.dtype == "F32"
     if asked == "auto":
         if kind != "cpu" or plain:
             return WeightPolicy("keep")
-        if needs.total("float32") <= room:
+        if needs.total("float32") <= share:
             return WeightPolicy("float32")
-        return WeightPolicy("keep", _slow_weights(needs, room))
+        return WeightPolicy("keep", _slow_weights(needs, share))
     if asked not in ("keep", "float32", "bfloat16"):
         raise ValueError(f"unknown weight precision {asked!r}")
     if asked != "keep" and kind == "cpu" and needs.weights(asked) > available:
@@ -226,7 +226,12 @@ def resolve_weights(asked: str, needs: MemoryEstimate, kind: Kind, available: in
 
 def fits(needed: int, available: int) -> bool:
     """Whether a run that needs so many bytes may be planned with so many free."""
-    return needed <= int(available * _SHARE)
+    return needed <= room(available)
+
+
+def room(available: int) -> int:
+    """The bytes of those free that a run may be planned with."""
+    return int(available * _SHARE)
 
 
 def _use_private_temporary_folder() -> None:

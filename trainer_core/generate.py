@@ -61,8 +61,12 @@ def generate(
     asked: dict[str, Any] = {"prompt_format": "raw"} if raw else taught
     config = RunConfig(model=model, data="sample", **asked)
     tokenizer = load_tokenizer(folder, config)
-    needs = memory.estimate(folder, config.model_copy(update={"max_seq_length": 512}))
-    weights = backend.resolve_weights("auto", needs, device.kind, memory.available_bytes()).weights
+    needs = memory.estimate(
+        folder, config.model_copy(update={"max_seq_length": 512}), kind=device.kind
+    )
+    weights = backend.resolve_weights(
+        "auto", needs, device.kind, backend.available_bytes(device)
+    ).weights
     if adapter is None:
         network = load_model(folder, weights).model
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,15 @@ class Plan:
     warnings: list[Warned] = field(default_factory=list)
 
 
-def make_plan(config: RunConfig, folder: Path, longest: int | None = None) -> Plan:
+def make_plan(
+    config: RunConfig, folder: Path, longest: int | Sequence[memory.Lengths] | None = None
+) -> Plan:
     """Settle every `auto` that does not need the model itself.
 
     Args:
         config: as asked for.
         folder: the model's folder.
-        longest: tokens of the longest row if known, for the memory estimate.
+        longest: see `memory.estimate`.
 
     Raises:
         ConfigError: an explicit value cannot be honoured.
@@ -63,7 +66,7 @@ def make_plan(config: RunConfig, folder: Path, longest: int | None = None) -> Pl
     def choose(size: int, attention: str) -> tuple[backend.WeightPolicy, bool]:
         """The weights that go with these, and whether the run then fits."""
         sized = config.model_copy(update={"segment_size": size, "attention": attention})
-        needs = memory.estimate(folder, sized, longest)
+        needs = memory.estimate(folder, sized, longest, kind)
         policy = backend.resolve_weights(asked.weights, needs, kind, available)
         return policy, policy.warning is None and backend.fits(
             needs.total(policy.weights), available

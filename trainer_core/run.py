@@ -17,6 +17,7 @@ from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
 from trainer_core.data.types import Dataset
 from trainer_core.errors import OutOfMemoryError, TrainerError
 from trainer_core.events import Data, Event, Failed, Finished, Stage, Started, Warned
+from trainer_core.memory import Lengths
 from trainer_core.model.find import resolve_model
 from trainer_core.plan import Plan, make_plan
 from trainer_core.runfolder import EventLog, RunFolder
@@ -45,7 +46,7 @@ def train(config: RunConfig, emit: Tell, control: Control | None = None) -> Fini
         device = backend.start_device()
         folder = resolve_model(config.model, emit)
         raw = read_rows(config)
-        plan = make_plan(config, folder, _longest(raw))
+        plan = make_plan(config, folder, _longest(raw, config))
         run = RunFolder.create(plan.config)
     except Exception as error:
         emit(_failed(error))
@@ -153,10 +154,14 @@ def _prepare_data(
     return tokenizer, dataset
 
 
-def _longest(raw: RawData) -> int | None:
+def _longest(raw: RawData, config: RunConfig) -> list[Lengths]:
     """A generous guess at the longest row in tokens; text has about four characters to a token."""
-    characters = max((example.characters for example in raw.train), default=0)
-    return max(characters // 2, 64)
+    longest = max(raw.train, key=lambda example: example.characters, default=None)
+    if longest is None:
+        return [Lengths(64)]
+    sequence = min(max(longest.characters // 2, 64), config.max_seq_length)
+    prompt = longest.prompt_characters * sequence // max(longest.characters, 1)
+    return [Lengths(sequence, prompt if longest.is_pair else 0)]
 
 
 def _failed(error: Exception) -> Failed:

@@ -15,6 +15,7 @@ from trainer_core.backend import Device, Preparation, resolve_weights
 from trainer_core.blas import BlasUnavailable
 from trainer_core.errors import OutOfMemoryError
 from trainer_core.memory import MemoryEstimate
+from trainer_core.memory.estimate import Phase
 
 GB = 10**9
 CPU = Device("cpu", "Some CPU")
@@ -27,7 +28,7 @@ def needs(*, quantised: bool = True, dtype: str = "F16") -> MemoryEstimate:
         quantised=quantised,
         dtype=dtype,
         adapter_parameters=GB // 100,
-        activations=GB,
+        phases=(Phase(wide={"layers": GB / 4}, gradients=1), Phase(gradients=2)),
     )
 
 

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors import safe_open
 
 from trainer_core.config import RunConfig
-from trainer_core.memory import available_bytes, estimate
+from trainer_core.memory import Lengths, available_bytes, estimate
 
+GOLDEN = Path(__file__).parents[1] / "golden"
 FAMILIES = ("llama", "qwen3", "gemma2", "gemma3", "gemma4")
 
 
@@ -113,11 +116,54 @@ def test_routers_and_experts_get_no_adapter(tmp_path: Path) -> None:
 def test_longer_and_paired_rows_need_more(golden: Path) -> None:
     folder = golden / "llama"
     short = estimate(folder, config(), longest=64)
-    assert estimate(folder, config(), longest=128).activations > short.activations
-    assert estimate(folder, config(method="orpo"), longest=64).activations > short.activations
+    assert estimate(folder, config(), longest=128).total("keep") > short.total("keep")
+    assert estimate(folder, config(method="orpo"), longest=64).total("keep") > short.total("keep")
     # Without a known length the option's limit is assumed, and a row is never longer than it.
     limited = estimate(folder, config(max_seq_length=64))
     assert limited == short == estimate(folder, config(max_seq_length=64), longest=10_000)
+
+
+WAYS = st.fixed_dictionaries(
+    {
+        "method": st.sampled_from(["sft", "dpo", "orpo"]),
+        "head": st.sampled_from(["auto", "full", "chunked", "fused", "flash"]),
+        "segment_size": st.sampled_from(["auto", 0, 1, 2, 3]),
+        "attention": st.sampled_from(["auto", "sdpa", "blocked"]),
+        "batch_size": st.integers(1, 5),
+        "grad_accumulation_steps": st.integers(1, 3),
+        "rank": st.integers(1, 64),
+    }
+)
+
+
+@given(
+    way=WAYS,
+    family=st.sampled_from(FAMILIES),
+    kind=st.sampled_from(["cpu", "cuda", "metal"]),
+    row=st.tuples(st.integers(2, 3000), st.integers(0, 3000)),
+)
+def test_more_never_needs_less_and_the_parts_are_the_whole(
+    way: dict[str, Any], family: str, kind: str, row: tuple[int, int]
+) -> None:
+    folder, (answer, prompt) = GOLDEN / family, row
+    lengths = Lengths(prompt + answer, prompt)
+    options = {key: value for key, value in way.items() if key != "attention" or kind == "cpu"}
+
+    def total(lengths: Lengths = lengths, **more: Any) -> int:
+        found = estimate(folder, config(**{**options, **more}), [lengths], kind)
+        parts = found.parts("float32")
+        assert sum(parts.values()) == found.total("float32")
+        assert all(count >= 0 for count in parts.values())
+        return found.total("float32")
+
+    known = total()
+    assert known >= estimate(folder, config(**options), [Lengths(2)], kind).weights("float32")
+    assert total(Lengths(prompt + answer + 200, prompt)) >= known
+    assert total(Lengths(prompt + answer + 200, prompt + 200)) >= known
+    assert total(rank=way["rank"] + 1) >= known
+    assert total(batch_size=way["batch_size"] + 1) >= known
+    if way["method"] != "sft" and prompt > answer + 300:  # long enough to be worth its copies
+        assert total(prefix_sharing="off") >= known
 
 
 def test_available_memory_is_positive() -> None:

@@ -1,4 +1,4 @@
-"""`check`: read the data, say what would be trained and what is wrong with it; train nothing."""
+"""`check`: read the data, say what would be trained, what it needs and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from trainer_core.data.stats import DataStats, summarise
 from trainer_core.data.tokenizer import load_tokenizer
 from trainer_core.data.types import Dataset, Problem
 from trainer_core.errors import DataError
+from trainer_core.memory.advice import Advice
 from trainer_core.runfolder import default_runs_folder
 
 
@@ -30,8 +31,11 @@ class Plan:
         steps: optimiser updates.
         epochs: passes over the training rows that they amount to.
         rows_per_step: rows of one update.
-        memory_bytes: estimate for the whole run, right to a factor of two.
+        memory_bytes: estimate of MLX's peak over the whole run.
+        memory_parts: the same by part.
         memory_available_bytes: what can be taken now.
+        memory_advice: changes that lower it, each on top of those before it, the least harmful
+            first; up to the one that makes the run fit, or all if it fits already.
         output: the folder in which the run's folder would be made.
     """
 
@@ -41,8 +45,18 @@ class Plan:
     epochs: float
     rows_per_step: int
     memory_bytes: int
+    memory_parts: dict[str, int]
     memory_available_bytes: int
+    memory_advice: list[Advice]
     output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """MLX's peak in bytes over two steps on the longest rows, and the seconds of the second."""
+
+    peak_bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,7 @@ class CheckReport:
     """What was found, as far as the data could be read.
 
     `refusal` is why `train` would refuse, or None. `warnings` are (code, message, what to try).
+    `probe` is what two real steps needed, if they were asked for.
     """
 
     stats: DataStats | None = None
@@ -57,6 +72,7 @@ class CheckReport:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[tuple[str, str, str]] = field(default_factory=list)
     refusal: DataError | None = None
+    probe: Probe | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The report under its documented keys; counts are 0 if no row could be used."""
@@ -73,6 +89,7 @@ class CheckReport:
                 for code, message, hint in self.warnings
             ],
             "plan": asdict(self.plan) if self.plan else None,
+            "probe": asdict(self.probe) if self.probe else None,
         }
 
 
@@ -81,6 +98,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("check", help="read the data and show the plan; train nothing")
     add_config(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument(
+        "--probe",
+        action="store_true",
+        help="load the model and take two steps on the longest rows, to measure memory and time",
+    )
     parser.set_defaults(command=run)
 
 
@@ -88,7 +110,7 @@ def run(args: argparse.Namespace, out: TextIO) -> int:
     """Print the report. Where `train` would refuse the data, so does this, after the report."""
     from trainer_core.cli.check_view import show_report
 
-    report = check(load_config(args.config, args.set))
+    report = check(load_config(args.config, args.set), probe=args.probe)
     if args.json:
         print(json.dumps(report.as_json(), indent=2, ensure_ascii=False), file=out, flush=True)
     else:
@@ -98,8 +120,11 @@ def run(args: argparse.Namespace, out: TextIO) -> int:
     return Exit.DONE
 
 
-def check(config: RunConfig) -> CheckReport:
+def check(config: RunConfig, *, probe: bool = False) -> CheckReport:
     """Read and tokenise the data of a run and plan it, without loading the model's weights.
+
+    With `probe` the model is loaded and two steps are taken, which leave nothing behind; not with
+    data that `train` would refuse.
 
     With `bad_rows: error` a second reading skips the bad rows, so that the report has all of them
     and the counts that skipping would give.
@@ -115,7 +140,7 @@ def check(config: RunConfig) -> CheckReport:
 
     folder = resolve_model(config.model)
     try:
-        return _report(config, folder)
+        return _report(config, folder, probe=probe)
     except BadRowsError as error:
         refusal = error
     except DataError as error:
@@ -128,20 +153,31 @@ def check(config: RunConfig) -> CheckReport:
         return CheckReport(problems=worse.problems, refusal=worse)
 
 
-def _report(config: RunConfig, folder: Path, refusal: DataError | None = None) -> CheckReport:
+def _report(
+    config: RunConfig, folder: Path, refusal: DataError | None = None, *, probe: bool = False
+) -> CheckReport:
+    from trainer_core.memory import longest_of
     from trainer_core.plan import make_plan
 
     raw = read_rows(config)
-    dataset = tokenise(raw, config, load_tokenizer(folder, config))
-    planned = make_plan(config, folder, dataset.longest)
+    tokenizer = load_tokenizer(folder, config)
+    dataset = tokenise(raw, config, tokenizer)
+    planned = make_plan(config, folder, longest_of(dataset.train, config))
     warnings = [*dataset.warnings, *((w.code, w.message, w.try_this) for w in planned.warnings)]
     plan = _plan(planned.config, folder, dataset)
-    return CheckReport(summarise(dataset), plan, dataset.problems, warnings, refusal)
+    measured = None
+    if probe:
+        from trainer_core.probe import probe as take_two_steps
+
+        found = take_two_steps(config, folder, dataset, tokenizer)
+        measured = Probe(found.peak, found.seconds) if found else None
+    return CheckReport(summarise(dataset), plan, dataset.problems, warnings, refusal, measured)
 
 
 def _plan(config: RunConfig, folder: Path, dataset: Dataset) -> Plan:
-    from trainer_core import memory
+    from trainer_core import backend, memory
     from trainer_core.data.batches import total_steps
+    from trainer_core.memory.advice import advise
 
     rows = len(dataset.train)
     per_step = config.batch_size * config.grad_accumulation_steps
@@ -152,15 +188,28 @@ def _plan(config: RunConfig, folder: Path, dataset: Dataset) -> Plan:
         epochs=config.epochs,
         iters=config.iters,
     )
-    needs = memory.estimate(folder, config, dataset.longest)
+    device = backend.device()
+    longest = memory.longest_of(dataset.train, config)
+    needs = memory.estimate(folder, config, longest, device.kind)
+    available = backend.available_bytes(device)
+    total, room = needs.total(config.weights), backend.room(available)
     return Plan(
         config=config.model_dump(mode="json"),
         model=str(folder),
         steps=steps,
         epochs=steps / -(-rows // per_step),
         rows_per_step=min(per_step, rows),
-        memory_bytes=needs.total(config.weights),
-        memory_available_bytes=memory.available_bytes(),
+        memory_bytes=total,
+        memory_parts=needs.parts(config.weights),
+        memory_available_bytes=available,
+        memory_advice=advise(
+            folder,
+            config,
+            config.weights,
+            longest,
+            device.kind,
+            room if total > room else None,
+        ),
         output=config.output or str(default_runs_folder()),
     )
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trainer_core.cli.check import CheckReport, Plan
+from trainer_core.cli.check import CheckReport, Plan, Probe
 from trainer_core.cli.wording import size
 from trainer_core.data.stats import Bin, DataStats
 
@@ -27,6 +27,9 @@ def show_report(report: CheckReport, out: TextIO) -> None:
         console.print(_spread(report.stats))
     if report.plan:
         console.print(_plan(report.plan))
+        console.print(_memory(report.plan, report.probe))
+        if report.plan.memory_advice:
+            console.print(_advice(report.plan))
     for _, message, hint in report.warnings:
         console.print(Text(f"! {message}" + (f": {hint}" if hint else ""), style="yellow"))
     if report.problems:
@@ -84,7 +87,6 @@ def _plan(plan: Plan) -> Table:
     config = plan.config
     modules = config["target_modules"]
     rows = "1 row" if plan.rows_per_step == 1 else f"{plan.rows_per_step:,} rows"
-    enough = plan.memory_bytes <= plan.memory_available_bytes
     table = _table("\nPlan", "", "")
     for name, value in (
         ("method", str(config["method"]).upper()),
@@ -93,16 +95,38 @@ def _plan(plan: Plan) -> Table:
         ("steps", f"{plan.steps:,}, of {rows} each: {plan.epochs:.3g} epochs"),
         ("learning rate", f"{config['learning_rate']:g}, {config['lr_schedule']}"),
         ("head, weights", f"{config['head']}, {config['weights']}"),
-        (
-            "memory",
-            Text(
-                f"about {size(plan.memory_bytes)}; {size(plan.memory_available_bytes)} free",
-                style="" if enough else "yellow",
-            ),
-        ),
         ("runs folder", str(Path(plan.output))),
     ):
         table.add_row(name, value)
+    return table
+
+
+def _memory(plan: Plan, probe: Probe | None) -> Table:
+    """The estimate by part, largest first, and what two real steps needed."""
+    enough = plan.memory_bytes <= plan.memory_available_bytes
+    table = _table("\nMemory", "", "")
+    table.columns[1].justify = "right"
+    for part, count in sorted(plan.memory_parts.items(), key=lambda item: -item[1]):
+        if count:
+            table.add_row(f"  {part}", size(count))
+    total = Text(size(plan.memory_bytes), style="bold" if enough else "bold yellow")
+    table.add_row("estimated peak", total)
+    if probe:
+        table.add_row("measured in two steps", f"{size(probe.peak_bytes)}")
+        table.add_row("seconds a step", f"{probe.seconds:.3g}")
+    table.add_row("free", size(plan.memory_available_bytes))
+    return table
+
+
+def _advice(plan: Plan) -> Table:
+    """Each change on top of those before it."""
+    enough = plan.memory_bytes <= plan.memory_available_bytes
+    title = "To need less" if enough else "To make it fit"
+    table = _table(f"\n{title}, one after the other", "change", "needs", "cost")
+    table.columns[1].justify = "right"
+    for advice in plan.memory_advice:
+        change = ", ".join(f"{name}: {value}" for name, value in advice.change.items())
+        table.add_row(change, size(advice.total), advice.cost)
     return table
 
 

@@ -76,6 +76,11 @@ class Example:
             answers.append(_characters(self.rejected))
         return _characters(self.prompt) + max(answers)
 
+    @property
+    def prompt_characters(self) -> int:
+        """Length of the prompt as text."""
+        return _characters(self.prompt)
+
 
 def as_turns(part: str | tuple[Turn, ...], role: str) -> tuple[Turn, ...]:
     """Turns of a prompt or an answer; text becomes one turn of `role`."""

@@ -127,9 +127,10 @@ def _write(source: ExportSource, folder: Path) -> None:
 
 def _weights(source: ExportSource) -> WeightPolicy:
     config = RunConfig(model=str(source.model), data="sample", max_seq_length=512)
-    needs = memory.estimate(source.model, config)
-    available = memory.available_bytes()
-    return backend.resolve_weights("auto", needs, backend.device().kind, available).weights
+    device = backend.device()
+    needs = memory.estimate(source.model, config, kind=device.kind)
+    available = backend.available_bytes(device)
+    return backend.resolve_weights("auto", needs, device.kind, available).weights
 
 
 def _prompt_ids(source: ExportSource) -> list[mx.array]:

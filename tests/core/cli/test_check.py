@@ -47,6 +47,19 @@ def test_the_plan_is_what_would_run(burnish, config, golden, tmp_path):
     assert plan["memory_bytes"] > (golden / "llama" / "model.safetensors").stat().st_size
 
 
+def test_memory_comes_by_part_with_advice_and_is_measured_if_asked(burnish, config):
+    found = report(burnish("check", config, "--json", "--probe", "--set", "segment_size=0"))
+    plan = found["plan"]
+    assert sum(plan["memory_parts"].values()) == plan["memory_bytes"]
+    totals = [plan["memory_bytes"], *(each["total"] for each in plan["memory_advice"])]
+    assert totals == sorted(totals, reverse=True)
+    assert 0 < found["probe"]["peak_bytes"] <= plan["memory_bytes"]
+    assert found["probe"]["seconds"] > 0
+    text = burnish("check", config, "--probe").out
+    for said in ("estimated peak", "measured in two steps", "weights", "free"):
+        assert said in text
+
+
 def test_rows_too_long_are_counted(burnish, config):
     found = report(burnish("check", config, "--json", "--set", "max_seq_length=40"))
     assert found["rows_truncated"] > 0

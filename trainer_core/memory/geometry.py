@@ -1,0 +1,141 @@
+"""The sizes of a model that decide how much its training holds, from config.json and headers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from trainer_core.config import RunConfig
+from trainer_core.model_files import Tensor
+
+_ROUTER = re.compile(r"(^|\.)(router|gate|shared_expert_gate|wg|altup)(\.|$)")
+_LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.(.+)\.weight$")
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Sizes in elements.
+
+    Attributes:
+        layers: number of blocks.
+        width: of the residual stream.
+        heads: query heads.
+        query: width of all queries.
+        keys: width of all keys, and of all values.
+        inner: width inside the feed-forward part that runs for a token.
+        vocabulary: tokens.
+        norms: norms of a block on the residual stream.
+        head_norms: whether queries and keys are normed.
+        gelu: whether the feed-forward part's gate is a GELU, of which more is kept.
+        soft_cap: whether attention's scores are capped, which keeps them once more.
+        adapters: adapted linear layers of a block.
+        rank: of each.
+    """
+
+    layers: int
+    width: int
+    heads: int
+    query: int
+    keys: int
+    inner: int
+    vocabulary: int
+    norms: int
+    head_norms: bool
+    gelu: bool
+    soft_cap: bool
+    adapters: float
+    rank: int
+
+    @property
+    def kept(self) -> float:
+        """Elements for each token that a layer's backward needs: inputs of products and norms."""
+        query, keys = (2 + self.head_norms) * self.query, (2 + self.head_norms) * self.keys
+        norms = 4 + 2 * max(self.norms - 2, 0)
+        inner = (7 if self.gelu else 5) * self.inner
+        return norms * self.width + query + keys + inner + self.adapters * self.rank
+
+    @property
+    def attending(self) -> float:
+        """Elements for each token beside the scores while attention's backward runs."""
+        return 9 * self.width + 4 * self.query + 4 * self.keys
+
+    @property
+    def feeding(self) -> float:
+        """Elements for each token beside `kept` while the feed-forward part's backward runs."""
+        return 3 * self.inner + 2 * self.width
+
+
+def geometry_of(shape: dict[str, Any], tensors: list[Tensor], config: RunConfig) -> Geometry:
+    """The sizes of a model.
+
+    Args:
+        shape: its config.json.
+        tensors: its weights.
+        config: says what is adapted.
+    """
+    text = shape.get("text_config") or shape
+    layers = int(text.get("num_hidden_layers") or text.get("n_layer") or 0)
+    width = int(text.get("hidden_size") or 0)
+    heads = int(text.get("num_attention_heads") or 1)
+    key_heads = int(text.get("num_key_value_heads") or heads)
+    head_width = int(text.get("head_dim") or width // max(heads, 1))
+    names = [found[2] for t in tensors if (found := _LAYER.search(t.name)) and found[1] == "0"]
+    activation = str(text.get("hidden_act") or text.get("hidden_activation") or "")
+    family = str(text.get("model_type", ""))
+    chosen = _adapted(tensors, config)
+    return Geometry(
+        layers=layers,
+        width=width,
+        heads=heads,
+        query=heads * head_width,
+        keys=key_heads * head_width,
+        inner=_inner(text, width),
+        vocabulary=int(
+            text.get("vocab_size") or max((t.shape[0] for t in tensors if t.shape), default=0)
+        ),
+        norms=sum("norm" in n and not re.search(r"[qk]_norm|[qk]_layernorm", n) for n in names),
+        head_norms=any(re.search(r"[qk]_(layer)?norm", name) for name in names),
+        gelu="gelu" in activation or family.startswith("gemma"),
+        soft_cap=bool(text.get("attn_logit_softcapping")) or family == "gemma2",
+        adapters=len(chosen) / max(layers, 1),
+        rank=config.rank,
+    )
+
+
+def adapter_parameters(tensors: list[Tensor], config: RunConfig) -> int:
+    """Elements of A and B over the linears that `target_modules` and `num_layers` name."""
+    return sum(config.rank * (a + b) for a, b in _adapted(tensors, config))
+
+
+def _adapted(tensors: list[Tensor], config: RunConfig) -> list[tuple[int, int]]:
+    """Shapes of the adapted linears."""
+    linears = []
+    for tensor in tensors:
+        found = _LAYER.search(tensor.name)
+        # A mixture's experts are three-dimensional or lie under `experts`; they get no adapter.
+        if found and len(tensor.shape) == 2 and ".experts." not in tensor.name:
+            linears.append((int(found[1]), found[2], (tensor.shape[0], tensor.shape[1])))
+    layers = 1 + max((layer for layer, _, _ in linears), default=-1)
+    first = 0 if config.num_layers < 0 else layers - config.num_layers
+    wanted = config.target_modules
+    chosen = []
+    for layer, name, shape in linears:
+        if wanted == "auto":
+            named = not _ROUTER.search(name)
+        else:
+            named = any(f".{name}".endswith(f".{asked}") for asked in wanted)
+        if layer >= first and named:
+            chosen.append(shape)
+    return chosen
+
+
+def _inner(text: dict[str, Any], width: int) -> int:
+    """Width of the feed-forward part; of a mixture, of the experts that a token visits."""
+    experts = text.get("num_experts_per_tok") or text.get("top_k_experts")
+    each = text.get("moe_intermediate_size") or text.get("intermediate_size")
+    each = max(each) if isinstance(each, list) else each
+    if experts and each:
+        shared = int(text.get("shared_expert_intermediate_size") or 0)
+        return int(experts) * int(each) + shared
+    return int(each or 4 * width)

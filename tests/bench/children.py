@@ -30,10 +30,15 @@ class Machine:
 
 
 def make_model(
-    name: str, folder: Path, layers: int | None = None, vocabulary: int | None = None
+    name: str,
+    folder: Path,
+    layers: int | None = None,
+    vocabulary: int | None = None,
+    bits: int | None = None,
 ) -> Machine:
     """Write a model of `shapes`, in bfloat16 on a GPU and in float32 on a CPU."""
-    more = [f"--{key}={value}" for key, value in (("layers", layers), ("vocabulary", vocabulary))]
+    given = {"layers": layers, "vocabulary": vocabulary, "bits": bits}
+    more = [f"--{key}={value}" for key, value in given.items()]
     wanted = [text for text in more if not text.endswith("=None")]
     text = _run([sys.executable, "-m", "tests.bench.shapes", name, str(folder), *wanted])
     return Machine(**json.loads(text.splitlines()[-1]))

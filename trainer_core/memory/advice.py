@@ -98,4 +98,6 @@ def _lossy(config: RunConfig, rows: Sequence[Lengths]) -> Iterator[tuple[dict[st
 def _cut(row: Lengths, length: int) -> Lengths:
     """A row after truncation: a pair's prompt is cut first, down to 8 tokens."""
     over = max(row.sequence - length, 0)
-    return Lengths(row.sequence - over, min(row.prompt, max(row.prompt - over, 8)))
+    sequence = row.sequence - over
+    trained = None if row.trained is None else min(row.trained, sequence)
+    return Lengths(sequence, min(row.prompt, max(row.prompt - over, 8)), trained)

@@ -144,19 +144,23 @@ def _phases(row: Lengths, config: RunConfig, model: Geometry, costs: Costs) -> l
     pieces = pieces_of(row, config, costs.bucket)
     if whole:
         many = config.batch_size
-        squares = pieces.squares * many
-        pieces = Pieces(pieces.tokens * many, squares, pieces.copied * many)
+        pieces = Pieces(
+            pieces.tokens * many,
+            pieces.scored * many,
+            pieces.squares * many,
+            pieces.copied * many,
+        )
     several = config.batch_size * config.grad_accumulation_steps > 1
     held = model.layers if whole else min(segment, model.layers)
     states = 0 if whole else math.ceil(model.layers / segment) + 1
     kept, scores_kept = _kept(pieces, model, costs), _scores_kept(pieces, config, model, costs)
     between = {"states": float(states * pieces.tokens * model.width)}
-    logits = {"logits": _logits(pieces.tokens, config, model, costs)}
+    logits = {"logits": _logits(pieces.scored, config, model, costs)}
     head = Phase(
         activations={
             **between,
             "layers": kept * held * whole,
-            "head": 5.0 * pieces.tokens * model.width,
+            "head": 2.0 * (pieces.tokens + pieces.scored) * model.width,
             **({} if costs.logits_float32 else logits),
         },
         wide={
@@ -208,11 +212,11 @@ def _backward(
     return max((feeding, kept), (attending, scores), key=sum)
 
 
-def _logits(tokens: int, config: RunConfig, model: Geometry, costs: Costs) -> float:
+def _logits(scored: int, config: RunConfig, model: Geometry, costs: Costs) -> float:
     """Elements of the logits that the head holds."""
     if config.head == "full":
         factor = costs.logits_alone if config.segment_size else costs.logits_whole
-        return factor * tokens * model.vocabulary
+        return factor * scored * model.vocabulary
     columns = model.vocabulary if config.head != "flash" else _VOCABULARY_BLOCK
-    rows = min(config.chunk_size, tokens)
+    rows = min(config.chunk_size, scored)
     return costs.logits * rows * min(columns, model.vocabulary)

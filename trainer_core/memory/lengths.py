@@ -11,10 +11,17 @@ from trainer_core.data.types import TokenisedExample
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Tokens of a row: its sequence, for a pair the longer of both, and the prompt they share."""
+    """Tokens of a row.
+
+    Attributes:
+        sequence: all of them; for a pair, of its longer sequence.
+        prompt: what a pair's sequences share.
+        trained: how many of an SFT row are trained; None counts as all.
+    """
 
     sequence: int
     prompt: int = 0
+    trained: int | None = None
 
     @property
     def answer(self) -> int:
@@ -28,22 +35,25 @@ class Pieces:
 
     Attributes:
         tokens: that go through a layer, padding included.
+        scored: that go through the head.
         squares: queries times keys of each piece that attends by itself.
         copied: keys of a shared prompt that are copied for the answers, and theirs.
     """
 
     tokens: int
+    scored: int
     squares: tuple[int, ...]
     copied: int = 0
 
 
 def longest_of(rows: Iterable[TokenisedExample], config: RunConfig) -> list[Lengths]:
-    """The rows that may need most: that with the longest sequence and that with most tokens."""
+    """The rows that may need most: the longest sequence, most tokens, most scored tokens."""
     found = [_of(row) for row in rows]
     if not found:
         return []
     most = max(found, key=lambda row: pieces_of(row, config, 1).tokens)
-    return list({max(found, key=lambda row: row.sequence), most})
+    scored = max(found, key=lambda row: pieces_of(row, config, 1).scored)
+    return list({max(found, key=lambda row: row.sequence), most, scored})
 
 
 def assumed(config: RunConfig, longest: int | None = None) -> Lengths:
@@ -55,18 +65,23 @@ def pieces_of(row: Lengths, config: RunConfig, bucket: int) -> Pieces:
     """How one row runs; lengths are padded to multiples of `bucket`."""
     length = _up(row.sequence, bucket)
     if config.method not in PREFERENCE:
-        return Pieces(length, (length * length,))
+        trained = row.sequence if row.trained is None else row.trained
+        return Pieces(length, trained, (length * length,))
+    scored = 2 * row.answer
+    if config.method == "orpo" and config.sft_scope == "full":
+        scored += row.prompt
     if config.prefix_sharing == "off" or row.prompt == 0:
-        return Pieces(2 * length, (2 * length * length,))
+        return Pieces(2 * length, scored, (2 * length * length,))
     prompt = row.prompt // bucket * bucket or row.prompt
     answer = _up(row.sequence - prompt, bucket)
     keys = prompt + answer
-    return Pieces(prompt + 2 * answer, (prompt * prompt, 2 * answer * keys), 2 * keys)
+    return Pieces(prompt + 2 * answer, scored, (prompt * prompt, 2 * answer * keys), 2 * keys)
 
 
 def _of(row: TokenisedExample) -> Lengths:
-    longest = max(len(row.chosen), len(row.rejected) if row.rejected is not None else 0)
-    return Lengths(longest, row.prompt_length if row.rejected is not None else 0)
+    if row.rejected is None:
+        return Lengths(len(row.chosen), trained=row.supervised_tokens)
+    return Lengths(max(len(row.chosen), len(row.rejected)), row.prompt_length)
 
 
 def _up(length: int, bucket: int) -> int:

@@ -19,6 +19,10 @@ from trainer_core.streams.stream import Stream
 
 Reference = dict[int, tuple[float, float]]
 
+# Tokens that run side by side without gradient. Attention holds all their scores on a CPU, and four
+# long rows at once would need more memory than the backward of a segment does for one of them.
+_VALUES_TOGETHER = 2048
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -42,12 +46,15 @@ class Policy:
     bucket: int = 1
     joined: bool = False
 
-    def streams(self, rows: Sequence[ScoredRow], step: int | None = None) -> list[Stream]:
+    def streams(
+        self, rows: Sequence[ScoredRow], step: int | None = None, together: int | None = None
+    ) -> list[Stream]:
         """How these rows run: pairs with a shared prompt one by one, all else in padded batches.
 
         Args:
             rows: what to run.
             step: the optimiser step, which draws dropout masks; None means no dropout.
+            together: the most tokens that run side by side; None sets no limit.
         """
         found: list[Stream] = []
         others: list[Scored] = []
@@ -58,9 +65,9 @@ class Policy:
                 found.append(PairStream(stack, dropout, row, joined=self.joined, **how))
             else:
                 others += row.sequences
-        for group in pad_groups([len(sequence.ids) - 1 for sequence in others]):
-            together = [others[index] for index in group]
-            found.append(PaddedStream(stack, dropout, together, **how))
+        for group in pad_groups([len(s.ids) - 1 for s in others], most_tokens=together):
+            padded = [others[index] for index in group]
+            found.append(PaddedStream(stack, dropout, padded, **how))
         return found
 
     def score(
@@ -86,7 +93,7 @@ class Policy:
         self, rows: Sequence[ScoredRow], reference: Reference | None = None
     ) -> list[RowLogps]:
         """The same without gradient and dropout, evaluated piece by piece in little memory."""
-        streams = self.streams(rows)
+        streams = self.streams(rows, together=_VALUES_TOGETHER)
         parts: list[mx.array] = []
         for stream in streams:
             hidden = stream.whole()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import mlx.core as mx
@@ -11,9 +12,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.engine import FAMILIES, random_pairs, small_policy
+from trainer_core import backend
+from trainer_core.backward.segmented import Segmented
 from trainer_core.config import RunConfig
+from trainer_core.data.types import Sequence, Source, TokenisedExample
 from trainer_core.objectives.objective import make_objective
 from trainer_core.streams.padded import pad_groups
+
+
+def long_pair(row: int, length: int) -> TokenisedExample:
+    """Answers of this many random tokens after a prompt of one."""
+    random = np.random.default_rng(row)
+    ids = random.integers(0, 256, (2, length)).astype(np.int32)
+    sequences = [Sequence(side, np.arange(length) > 0) for side in ids]
+    return TokenisedExample(row, Source("rows", row + 1), sequences[0], sequences[1], 0)
+
+
+def peak(work: Callable[[], object]) -> int:
+    """Bytes that a piece of work takes at most beside what is there before."""
+    backend.limit_memory(backend.device())
+    before = mx.get_active_memory()
+    mx.reset_peak_memory()
+    mx.eval(work())
+    return mx.get_peak_memory() - before
+
 
 ORPO = make_objective(RunConfig(model="m", data="d", method="orpo"))
 
@@ -30,6 +52,26 @@ def test_groups_are_a_partition_with_little_padding(lengths: list[int]) -> None:
 def test_equal_lengths_run_together() -> None:
     assert pad_groups([7] * 6) == [[0, 1, 2, 3, 4, 5]]
     assert pad_groups([100, 1, 99]) == [[0, 2], [1]]
+
+
+def test_groups_can_be_kept_small() -> None:
+    assert pad_groups([7] * 6, most_tokens=21) == [[0, 1, 2], [3, 4, 5]]
+    assert pad_groups([50, 49, 7, 7], most_tokens=20) == [[0], [1], [2, 3]]
+
+
+@pytest.mark.parametrize("method", ["sft", "dpo"])
+def test_scoring_long_rows_needs_no_more_than_training_on_one(golden: Path, method: str) -> None:
+    """Validation takes four rows, DPO's reference eight; neither may be the run's peak."""
+    if mx.default_device() != mx.Device(mx.cpu):
+        pytest.skip("attention holds all its scores on a CPU")
+    policy = small_policy(golden / "llama", head="fused", chunk=64)
+    objective = make_objective(RunConfig(model="m", data="d", method=method))  # type: ignore[arg-type]
+    rows = [objective.score(long_pair(number, 700)) for number in range(8)]
+    first = {0: (-1.0, -2.0)} if method == "dpo" else None
+    totals = objective.totals(rows[:1])
+    trained = peak(lambda: Segmented(1)(policy, objective, rows[:1], totals, first, 1))
+    scored = peak(lambda: [row.chosen for row in policy.values(rows)])
+    assert scored <= trained
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -80,12 +80,15 @@ def round_up(length: int, bucket: int) -> int:
     return -(-length // bucket) * bucket
 
 
-def pad_groups(lengths: Sequence[int], most_padding: float = 0.15) -> list[list[int]]:
+def pad_groups(
+    lengths: Sequence[int], most_padding: float = 0.15, most_tokens: int | None = None
+) -> list[list[int]]:
     """Split sequences into groups that waste little on padding.
 
     Args:
         lengths: tokens of each sequence.
         most_padding: share of a batch that may be padding.
+        most_tokens: of a group of more than one sequence, padding included; None sets no limit.
 
     Returns:
         Indices of each group. Sequences of very different lengths run apart, which costs less than
@@ -97,7 +100,8 @@ def pad_groups(lengths: Sequence[int], most_padding: float = 0.15) -> list[list[
         if groups:
             width = lengths[groups[-1][0]]
             size = len(groups[-1]) + 1
-            if 1 - (real + lengths[index]) / (width * size) <= most_padding:
+            small = most_tokens is None or width * size <= most_tokens
+            if small and 1 - (real + lengths[index]) / (width * size) <= most_padding:
                 groups[-1].append(index)
                 real += lengths[index]
                 continue

@@ -51,3 +51,15 @@ def test_it_ends_where_the_run_fits(golden: Path) -> None:
     assert some == every[:2]
     before = estimate(folder, asked, ROWS, "cpu").total("keep")
     assert advise(folder, asked, "keep", ROWS, "cpu", room=before) == []
+
+
+def test_a_measured_peak_corrects_what_is_not_weights(golden: Path) -> None:
+    folder, asked = golden / "llama", config()
+    needs = estimate(folder, asked, ROWS, "cpu")
+    weights = needs.weights("keep")
+    measured = weights + (needs.total("keep") - weights) // 2
+    plain = advise(folder, asked, "keep", ROWS, "cpu")
+    corrected = advise(folder, asked, "keep", ROWS, "cpu", measured=measured)
+    assert [each.change for each in corrected] == [each.change for each in plain]
+    for half, whole in zip(corrected, plain, strict=True):
+        assert half.total - weights == pytest.approx((whole.total - weights) / 2, abs=1)

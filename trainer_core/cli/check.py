@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from trainer_core.cli.arguments import add_config
 from trainer_core.cli.outcome import Exit
-from trainer_core.config import RunConfig
+from trainer_core.config import RunConfig, resolve
 from trainer_core.config_io import load_config
 from trainer_core.data.load import BadRowsError, read_rows, tokenise
 from trainer_core.data.stats import DataStats, summarise
@@ -162,19 +162,27 @@ def _report(
     raw = read_rows(config)
     tokenizer = load_tokenizer(folder, config)
     dataset = tokenise(raw, config, tokenizer)
-    planned = make_plan(config, folder, longest_of(dataset.train, config))
+    planned = make_plan(config, folder, longest_of([*dataset.train, *dataset.valid], config))
     warnings = [*dataset.warnings, *((w.code, w.message, w.try_this) for w in planned.warnings)]
-    plan = _plan(planned.config, folder, dataset)
-    measured = None
+    settled, measured = planned.config, None
     if probe:
         from trainer_core.probe import probe as take_two_steps
 
         found = take_two_steps(config, folder, dataset, tokenizer)
-        measured = Probe(found.peak, found.seconds) if found else None
+        if found:
+            settled, measured = found.config, Probe(found.peak, found.seconds)
+    plan = _plan(settled.model_copy(update=_length(config)), folder, dataset, measured)
     return CheckReport(summarise(dataset), plan, dataset.problems, warnings, refusal, measured)
 
 
-def _plan(config: RunConfig, folder: Path, dataset: Dataset) -> Plan:
+def _length(config: RunConfig) -> dict[str, Any]:
+    """Options that a probe sets for itself, as the run has them."""
+    names = ("iters", "epochs", "early_stop_patience", "steps_per_report", "output", "run_name")
+    resolved = resolve(config)
+    return {name: getattr(resolved, name) for name in names}
+
+
+def _plan(config: RunConfig, folder: Path, dataset: Dataset, measured: Probe | None) -> Plan:
     from trainer_core import backend, memory
     from trainer_core.data.batches import total_steps
     from trainer_core.memory.advice import advise
@@ -189,7 +197,7 @@ def _plan(config: RunConfig, folder: Path, dataset: Dataset) -> Plan:
         iters=config.iters,
     )
     device = backend.device()
-    longest = memory.longest_of(dataset.train, config)
+    longest = memory.longest_of([*dataset.train, *dataset.valid], config)
     needs = memory.estimate(folder, config, longest, device.kind)
     available = backend.available_bytes(device)
     total, room = needs.total(config.weights), backend.room(available)
@@ -209,6 +217,7 @@ def _plan(config: RunConfig, folder: Path, dataset: Dataset) -> Plan:
             longest,
             device.kind,
             room if total > room else None,
+            measured.peak_bytes if measured else None,
         ),
         output=config.output or str(default_runs_folder()),
     )

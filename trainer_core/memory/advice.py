@@ -34,6 +34,7 @@ def advise(
     rows: Sequence[Lengths],
     kind: str,
     room: int | None = None,
+    measured: int | None = None,
 ) -> list[Advice]:
     """Changes, each on top of those before it, that lower the estimate.
 
@@ -46,9 +47,14 @@ def advise(
         precision: of the weights, see `MemoryEstimate.total`.
         rows: the longest rows.
         kind: of the device.
+        measured: the peak of two real steps, see `probe`, by which estimates are corrected.
         room: end with the first change after which the run fits in so many bytes; None names all.
     """
-    total = estimate(folder, config, rows, kind).total(precision)
+    now = estimate(folder, config, rows, kind)
+    weights, total = now.weights(precision), now.total(precision)
+    factor = 1.0
+    if measured is not None:
+        factor, total = max(measured - weights, 0) / (total - weights), measured
     found: list[Advice] = []
     for lossless in (True, True, False):  # what helps little at first may help after the others
         for change, cost in _lossless(config, kind) if lossless else _lossy(config, rows):
@@ -56,7 +62,8 @@ def advise(
                 return found
             changed = config.model_copy(update=change)
             cut = [_cut(row, changed.max_seq_length) for row in rows]
-            needs = estimate(folder, changed, cut, kind).total(precision)
+            above = estimate(folder, changed, cut, kind).total(precision) - weights
+            needs = weights + int(factor * above)
             if needs < total:
                 found.append(Advice(change, cost, needs))
                 config, rows, total = changed, cut, needs

@@ -57,8 +57,11 @@ class Geometry:
 
     @property
     def attending(self) -> float:
-        """Elements for each token beside the scores while attention's backward runs."""
-        return 9 * self.width + 4 * self.query + 4 * self.keys
+        """Elements for each token beside the scores while attention's backward runs.
+
+        One array of the feed-forward part is still alive then.
+        """
+        return 6 * self.width + 4 * self.query + 4 * self.keys + self.inner
 
     @property
     def feeding(self) -> float:

@@ -140,9 +140,8 @@ def estimate(
 def _phases(row: Lengths, config: RunConfig, model: Geometry, costs: Costs) -> list[Phase]:
     """The head, and the backward of the last layers, with the longest rows side by side."""
     segment = config.segment_size if isinstance(config.segment_size, int) else 0
-    whole = segment == 0
     pieces = pieces_of(row, config, costs.bucket)
-    if whole:
+    if segment == 0:
         many = config.batch_size
         pieces = Pieces(
             pieces.tokens * many,
@@ -150,6 +149,9 @@ def _phases(row: Lengths, config: RunConfig, model: Geometry, costs: Costs) -> l
             pieces.squares * many,
             pieces.copied * many,
         )
+    if config.grad_checkpoint:
+        segment = 1  # between whose layers as much is kept
+    whole = segment == 0
     several = config.batch_size * config.grad_accumulation_steps > 1
     held = model.layers if whole else min(segment, model.layers)
     states = 0 if whole else math.ceil(model.layers / segment) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -65,6 +66,7 @@ class Optimiser:
         self._peak = config.learning_rate
         self._total = total
         self._rules: dict[_Group, Optimizer] = {}
+        self._compiled: dict[_Group, Callable[[Arrays, Arrays], Arrays]] = {}
 
     def rate(self, step: int) -> float:
         """The learning rate of a step."""
@@ -83,10 +85,9 @@ class Optimiser:
         for group, names in self._groups(parameters).items():
             rule = self._rule(group)
             rule.learning_rate = self.rate(step) * group.ratio
-            updated |= rule.apply_gradients(
-                {name: gradients[name] for name in names},
-                {name: parameters[name] for name in names},
-            )
+            own = {name: parameters[name] for name in names}
+            apply = self._apply(group, rule, own)
+            updated |= apply({name: gradients[name] for name in names}, own)
         return {name: updated[name] for name in parameters}
 
     def state(self) -> Arrays:
@@ -105,6 +106,7 @@ class Optimiser:
             parameters: the arrays that are trained.
         """
         self._rules.clear()
+        self._compiled.clear()
         shared = {name: state[name] for name in ("step", "learning_rate")}
         for group, names in self._groups(parameters).items():
             own: dict[str, Any] = dict(shared)
@@ -134,6 +136,19 @@ class Optimiser:
             self._rules[group] = make_rule(self._config, matrix=group.matrix)
         return self._rules[group]
 
+    def _apply(
+        self, group: _Group, rule: Optimizer, parameters: Arrays
+    ) -> Callable[[Arrays, Arrays], Arrays]:
+        """The rule as one compiled function, or thousands of small kernels would wait for Python.
+
+        Its moments exist beforehand, because a compiled function cannot make its own state.
+        """
+        if group not in self._compiled:
+            rule.init(parameters)  # keeps what `restore` has put there
+            state = [rule.state]
+            self._compiled[group] = mx.compile(rule.apply_gradients, inputs=state, outputs=state)
+        return self._compiled[group]
+
 
 @dataclass(frozen=True, slots=True)
 class _Group:
@@ -143,6 +158,7 @@ class _Group:
     ratio: float
 
 
+@mx.compile
 def global_norm(gradients: Arrays) -> mx.array:
     """Euclidean norm over all gradients, float32 scalar."""
     return mx.sqrt(
@@ -157,5 +173,9 @@ def clip(gradients: Arrays, norm: mx.array, limit: float) -> Arrays:
     """
     if limit == 0:
         return gradients
-    factor = mx.minimum(1.0, limit / (norm + 1e-6))
-    return {name: g * factor for name, g in gradients.items()}
+    return _scaled(gradients, mx.minimum(1.0, limit / (norm + 1e-6)))
+
+
+@mx.compile
+def _scaled(gradients: Arrays, factor: mx.array) -> Arrays:
+    return {name: gradient * factor for name, gradient in gradients.items()}

@@ -31,10 +31,10 @@ def adapter_distance(got: Path, wanted: Path) -> float:
     Adam turns a gradient of any size into a step of the learning rate's size, so where a gradient
     is zero but for rounding, the element moves by rounding's sign. In qwen3's DPO run the first
     gradient of one element of B (layer 0's down_proj, [3, 34]) is 2e-6 of its tensor's size, and
-    the second of an element of A in the same component, [37, 3], is 8e-8, whose sign follows: a
-    flip is 2 * 1e-3 * 0.526 / (0.707 + 1e-8 / 8e-8), 1.3e-3, and 1.4e-3 was seen, depending on the
-    BLAS and the processor. So the two elements that differ most are left out, of some tens of
-    thousands.
+    the second of an element of A in the same component, [37, 3], is 8e-8. A flip of the latter's
+    sign would move it by 2 * 1e-3 * 0.526 / (0.707 + 1e-8 / 8e-8), 1.3e-3; 1.4e-3 was seen, with
+    one BLAS and processor and not with another. So the two elements that differ most are left out,
+    of some tens of thousands.
     """
     ours, theirs = read_parameters(got), read_parameters(wanted)
     assert set(ours) == set(theirs)

@@ -140,8 +140,8 @@ def _kind(layer: nn.Module, given: Arguments) -> tuple[Any, ...]:
 
 def _settings(module: nn.Module) -> Iterator[tuple[str, str]]:
     for name, value in vars(module).items():
-        # Whole numbers are left out: many layers know their own.
-        if isinstance(value, bool | str | float):
+        # Other whole numbers are left out: many layers know their own.
+        if isinstance(value, bool | str | float) or name in _WINDOWS:
             yield name, repr(value)
 
 

@@ -13,13 +13,13 @@ from trainer_core.backward.compiled import CompiledRanges
 from trainer_core.backward.layer_ranges import EagerRanges
 from trainer_core.backward.segmented import Segmented
 from trainer_core.checkpoint import Keeper
-from trainer_core.config import RunConfig, refused
+from trainer_core.config import RunConfig
 from trainer_core.data.batches import total_steps, windows
 from trainer_core.data.chat import chat_files
 from trainer_core.data.tokenizer import ChatTokenizer
 from trainer_core.data.types import Dataset
 from trainer_core.events import Event, Sample, Warned
-from trainer_core.fallback import fit_to_model, head_kind
+from trainer_core.fallback import fit_to_model, head_kind, refused
 from trainer_core.generate import stream
 from trainer_core.heads.flash import VocabularyBlocks
 from trainer_core.heads.head import Head

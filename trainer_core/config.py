@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, mod
 from pydantic_core import PydanticCustomError
 
 from trainer_core.column_names import columns_problem
-from trainer_core.errors import ConfigError
 from trainer_core.option import Option, allowed, kinds, option, option_of
 
 Method = Literal["sft", "dpo", "orpo"]
@@ -381,19 +380,6 @@ def broken_rules(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     if values.get("iters") is not None and values.get("epochs") is not None:
         broken.append(("epochs", "give either iters or epochs, not both"))
     return broken
-
-
-def refused(config: RunConfig, name: str, why: str) -> ConfigError:
-    """The error for an explicit value that the engine cannot honour, such as a segment size.
-
-    Args:
-        config: has the value.
-        name: the option.
-        why: the reason, one clause.
-    """
-    values = allowed(RunConfig.model_fields[name])
-    what = f"{name} = {getattr(config, name)} cannot be used"
-    return ConfigError(what, why, f"Allowed is {values}", key=name)
 
 
 def resolve(config: RunConfig) -> RunConfig:

@@ -6,11 +6,13 @@ from typing import Any
 
 import mlx.core as mx
 
-from trainer_core.config import RunConfig, refused
+from trainer_core.config import RunConfig
+from trainer_core.errors import ConfigError
 from trainer_core.events import Warned
 from trainer_core.heads.head import HeadKind
 from trainer_core.model.attention import uses_mlx_attention
 from trainer_core.model.open_policy import AdaptedModel
+from trainer_core.option import allowed
 from trainer_core.plan import Plan
 
 
@@ -56,3 +58,16 @@ def head_kind(head: str) -> HeadKind:
     """The head of a resolved configuration."""
     kinds: tuple[HeadKind, ...] = ("full", "chunked", "fused", "flash")
     return next(kind for kind in kinds if kind == head)
+
+
+def refused(config: RunConfig, name: str, why: str) -> ConfigError:
+    """The error for an explicit value that the engine cannot honour, such as a segment size.
+
+    Args:
+        config: has the value.
+        name: the option.
+        why: the reason, one clause.
+    """
+    values = allowed(RunConfig.model_fields[name])
+    what = f"{name} = {getattr(config, name)} cannot be used"
+    return ConfigError(what, why, f"Allowed is {values}", key=name)

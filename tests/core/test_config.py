@@ -7,10 +7,10 @@ from trainer_core.config import (
     RunConfig,
     inapplicable,
     options,
-    refused,
     resolve,
     without_inapplicable,
 )
+from trainer_core.fallback import refused
 from trainer_core.option import GROUPS, allowed, kinds, limits
 
 # The table of the design, by hand.

@@ -110,7 +110,7 @@ def read_mapping(text: str) -> dict[str, Any]:
         name, colon, rest = str(key).partition(":")
         # YAML takes `a:b` for one word.
         if held is None and colon and rest:
-            name, held = name, parse_yaml(rest)
+            held = parse_yaml(rest)
         found[name if held is not None else str(key)] = held
     return found
 

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QWheelEvent
-from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QWidget
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 
 from app.viewmodels.config_vm import SPECS, ConfigViewModel
 from app.views.config_panel import ConfigPanel
-from app.views.field_paths import PathControl
 from app.views.field_widgets import (
     FieldControl,
     FlagControl,
@@ -19,27 +18,11 @@ from app.views.field_widgets import (
     StopsControl,
     TextControl,
 )
-from app.views.form_field import FormField, LengthField, StrengthRow
 from app.views.theme import Theme
 from tests.app.config_examples import make_files, other_value, prepare, ready_form
+from tests.app.form_parts import control_of, field_of, frame_of
 
 pytestmark = pytest.mark.gui
-
-
-@pytest.fixture
-def vm() -> ConfigViewModel:
-    return ready_form()
-
-
-@pytest.fixture
-def panel(qtbot, vm: ConfigViewModel) -> Iterator[ConfigPanel]:
-    panel = ConfigPanel(vm)
-    qtbot.addWidget(panel)
-    panel.resize(380, 900)
-    with qtbot.waitActive(panel):
-        panel.show()
-        panel.activateWindow()
-    return panel
 
 
 @pytest.fixture(scope="module")
@@ -52,24 +35,6 @@ def shared(qapp) -> Iterator[tuple[ConfigViewModel, ConfigPanel]]:
     panel.activateWindow()
     yield vm, panel
     panel.close()
-
-
-def field_of(panel: ConfigPanel, key: str) -> QWidget:
-    field = next(field for section in panel.sections if (field := section.reveal(key)))
-    QApplication.processEvents()  # what was folded gets its place
-    return field
-
-
-def frame_of(panel: ConfigPanel, key: str) -> FormField:
-    field = field_of(panel, key)
-    if isinstance(field, StrengthRow):
-        return next(inner for inner in field.fields if inner.key == key)
-    assert isinstance(field, FormField | LengthField)
-    return field  # type: ignore[return-value]
-
-
-def control_of(panel: ConfigPanel, key: str) -> FieldControl:
-    return frame_of(panel, key).control
 
 
 def type_into(qtbot, edit: QLineEdit, text: str) -> None:
@@ -265,72 +230,6 @@ def test_the_wheel_over_a_field_changes_no_value(shared, key: str, tmp_path: Pat
         if widget.isVisible():
             wheel(widget)
     assert vm.values == before
-
-
-def test_a_file_can_be_dropped_on_a_path(panel, vm, tmp_path: Path) -> None:
-    rows = make_files(tmp_path)["data"]
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(rows)])
-    drop = QDropEvent(
-        QPointF(5, 5), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )  # fmt: skip
-    line = control_of(panel, "data").edit
-    enter = QDragEnterEvent(
-        QPoint(5, 5), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )  # fmt: skip
-    QApplication.sendEvent(line, enter)
-    assert enter.isAccepted()
-    QApplication.sendEvent(line, drop)
-    assert vm.config().data == rows
-
-
-def test_browse_offers_dialogs_the_sample_and_what_is_known(
-    panel, vm, tmp_path, monkeypatch
-) -> None:
-    rows = make_files(tmp_path)["data"]
-    vm.set_recent("data", ["/data/earlier.jsonl", "sample"])
-    vm.set_value("data", "")
-    control = control_of(panel, "data")
-    assert isinstance(control, PathControl)
-    actions = {action.text(): action for action in control.menu().actions()}
-    assert list(actions) == [
-        "Choose file…",
-        "Choose folder…",
-        "Use the sample",
-        "",
-        "/data/earlier.jsonl",
-    ]
-    actions["Use the sample"].trigger()
-    assert vm.config().data == "sample"
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (rows, ""))
-    actions["Choose file…"].trigger()
-    assert vm.config().data == rows
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: ("", ""))
-    actions["Choose file…"].trigger()
-    assert vm.config().data == rows
-
-
-def test_a_single_way_to_browse_opens_at_once(qtbot, panel, vm, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
-    qtbot.mouseClick(control_of(panel, "output").button, Qt.MouseButton.LeftButton)
-    assert vm.config().output == str(tmp_path)
-
-
-def test_a_long_path_is_shortened_in_its_middle(panel, vm, tmp_path: Path) -> None:
-    folder = tmp_path / ("long-" * 20) / "SmolLM2-135M-Instruct"
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text("{}")
-    line = control_of(panel, "model").edit
-    panel.search.setFocus()
-    vm.set_value("model", str(folder))
-    assert line.text() == str(folder)
-    assert "…" in line.shown_text()
-    assert line.shown_text().endswith("Instruct")
-    assert line.toolTip() == str(folder)
-    line.setFocus()
-    assert line.shown_text() == str(folder)
 
 
 def test_a_folded_section_sums_itself_up(panel, vm) -> None:

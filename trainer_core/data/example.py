@@ -21,8 +21,7 @@ class Turn:
         role: one of `ROLES`.
         content: its text; empty only for an assistant turn that calls a tool.
         extra: what a template may want besides, such as `tool_calls`, `name` or
-            `reasoning_content`,
-            which is what the assistant thought before it answered.
+            `reasoning_content`, which is what the assistant thought before it answered.
     """
 
     role: str

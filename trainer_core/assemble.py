@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer_core import backend
+from trainer_core import backend, memory
 from trainer_core.backward.autograd import checkpointed_graph, whole_graph
 from trainer_core.backward.choose import Backward
 from trainer_core.backward.compiled import CompiledRanges
@@ -65,9 +65,13 @@ def assemble(
     config, fallbacks = fit_to_model(plan, opened)
     for warning in [*_warnings(opened), *fallbacks]:
         tell(warning)
+    device = backend.device()
+    longest = memory.longest_of([*dataset.train, *dataset.valid], config)
+    needs = memory.estimate(folder, config, longest, device.kind)
+    backend.hold_to(device, needs.weights(config.weights), needs.total(config.weights))
     objective = make_objective(config)
     stack = opened.checked.stack
-    on_gpu = backend.device().kind != "cpu"
+    on_gpu = device.kind != "cpu"
     policy = Policy(
         stack,
         opened.adapter,

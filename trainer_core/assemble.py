@@ -10,6 +10,7 @@ from trainer_core import backend, memory
 from trainer_core.backward.autograd import checkpointed_graph, whole_graph
 from trainer_core.backward.choose import Backward
 from trainer_core.backward.compiled import CompiledRanges
+from trainer_core.backward.compiled_graph import CompiledGraph
 from trainer_core.backward.layer_ranges import EagerRanges
 from trainer_core.backward.segmented import Segmented
 from trainer_core.checkpoint import Keeper
@@ -26,7 +27,7 @@ from trainer_core.heads.head import Head
 from trainer_core.job import Job
 from trainer_core.model.load import is_half
 from trainer_core.model.open_policy import AdaptedModel, open_for_training
-from trainer_core.objectives.objective import make_objective
+from trainer_core.objectives.objective import Objective, make_objective
 from trainer_core.plan import Plan
 from trainer_core.policy import Policy
 from trainer_core.runfolder import RunFolder
@@ -109,7 +110,7 @@ def assemble(
         config=config,
         policy=policy,
         objective=objective,
-        backward=_backward(config, on_gpu),
+        backward=_backward(config, objective, on_gpu),
         train=train,
         valid=valid,
         valid_skipped=dataset.valid_rows_skipped,
@@ -127,16 +128,17 @@ def assemble(
     )
 
 
-def _backward(config: RunConfig, on_gpu: bool) -> Backward:
+def _backward(config: RunConfig, objective: Objective, on_gpu: bool) -> Backward:
     if config.grad_checkpoint:
         return checkpointed_graph
     size = config.segment_size
-    if not isinstance(size, int) or size == 0:
-        return whole_graph
-    if not on_gpu:
-        return Segmented(size)  # which compiling does not speed up
     # Dropout draws new masks in every step, and a compiled function would repeat its first ones.
-    return Segmented(size, EagerRanges() if config.dropout else CompiledRanges(), _AHEAD)
+    compiles = on_gpu and not config.dropout  # compiling does not speed up a CPU
+    if not isinstance(size, int) or size == 0:
+        by_chunks = config.head != "full"
+        return CompiledGraph() if compiles and by_chunks and objective.linear else whole_graph
+    ranges = CompiledRanges() if compiles else EagerRanges()
+    return Segmented(size, ranges, _AHEAD if on_gpu else 0)
 
 
 def _warnings(opened: AdaptedModel) -> list[Warned]:

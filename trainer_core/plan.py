@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,10 @@ from trainer_core.model.find import read_config
 
 # What `segment_size: auto` tries, from the fastest to the one that needs the least memory.
 _SEGMENTS = (0, 8, 4, 2, 1)
+
+# Tokens of a row up to which a GPU waits for launches more than it computes, so that the second
+# forward of segments costs time.
+_LAUNCH_BOUND = 1024
 
 _FROM_WARM_START = ("rank", "scale", "target_modules", "num_layers")
 
@@ -63,30 +67,20 @@ def make_plan(
     device = backend.device()
     kind, available = device.kind, backend.available_bytes(device)
 
-    def choose(size: int, attention: str) -> tuple[backend.WeightPolicy, bool]:
-        """The weights that go with these, and whether the run then fits."""
-        sized = config.model_copy(update={"segment_size": size, "attention": attention})
+    def choose(way: _Way) -> tuple[backend.WeightPolicy, bool]:
+        """The weights that go with this way, and whether the run then fits."""
+        sized = config.model_copy(update={"segment_size": way.segment, "attention": way.attention})
         needs = memory.estimate(folder, sized, longest, kind)
         policy = backend.resolve_weights(asked.weights, needs, kind, available)
-        return policy, policy.warning is None and backend.fits(
-            needs.total(policy.weights), available
-        )
+        fits = backend.fits(needs.total(policy.weights), int(available * way.share))
+        return policy, policy.warning is None and fits
 
-    fastest = asked.segment_size == "auto" and kind == "cuda" and _compiled_is_fastest(config)
-    sizes = _SEGMENTS if asked.segment_size == "auto" else (asked.segment_size,)
-    if config.grad_checkpoint:
-        fastest, sizes = False, (0,)
-    if fastest:
-        sizes = (1,)
-    attentions = [config.attention]
-    if asked.attention == "auto" and kind == "cpu":
-        # Only a CPU's attention backward is quadratic, and only what does not fit is worth slowing.
-        attentions.append("blocked")
-    ways = [(size, attention) for attention in attentions for size in sizes]
-    size, attention = next((way for way in ways if choose(*way)[1]), ways[-1])
-    policy, _ = choose(size, attention)
+    ways = _ways(asked, config, kind, _longest(config, longest))
+    way = next((way for way in ways if choose(way)[1]), ways[-1])
+    size, attention = way.segment, way.attention
+    policy, _ = choose(way)
     warnings = [policy.warning] if policy.warning is not None else []
-    if asked.segment_size == "auto" and size and not fastest:
+    if way.because_of_memory:
         warnings.append(_segments_chosen(size, available))
     if config.grad_checkpoint and config.method in PREFERENCE and asked.prefix_sharing == "auto":
         warnings.append(_prompts_not_shared())
@@ -96,12 +90,41 @@ def make_plan(
     return Plan(config.model_copy(update=update), asked, warnings)
 
 
-def _compiled_is_fastest(config: RunConfig) -> bool:
-    """Whether single compiled layers beat the whole graph on CUDA, as they do in any memory.
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to run the backward pass, and the share of the free memory that it may plan with."""
 
-    Not with dropout, which is not compiled, and not where the whole graph takes rows side by side.
-    """
-    return config.dropout == 0 and (config.batch_size == 1 or config.method in PREFERENCE)
+    segment: int
+    attention: str
+    share: float = 1.0
+    because_of_memory: bool = False
+
+
+def _ways(asked: RunConfig, config: RunConfig, kind: backend.Kind, longest: int) -> list[_Way]:
+    """What may be taken, best first."""
+    if config.grad_checkpoint:
+        return [_Way(0, config.attention)]
+    if isinstance(asked.segment_size, int):
+        sizes = [_Way(asked.segment_size, config.attention)]
+    elif kind == "cuda" and not config.dropout:
+        # Single compiled layers beat a graph that is built anew, in any memory. SFT's graph is
+        # compiled as a whole, which is faster still where the device waits for launches.
+        sizes = [_Way(1, config.attention)]
+        if config.method == "sft" and longest - 1 <= _LAUNCH_BOUND:
+            sizes.insert(0, _Way(0, config.attention, share=0.25))
+    else:
+        sizes = [_Way(n, config.attention, because_of_memory=n > 0) for n in _SEGMENTS]
+    if asked.attention != "auto" or kind != "cpu":
+        return sizes
+    # Only a CPU's attention backward is quadratic, and only what does not fit is worth slowing.
+    return [*sizes, *(replace(way, attention="blocked") for way in sizes)]
+
+
+def _longest(config: RunConfig, longest: int | Sequence[memory.Lengths] | None) -> int:
+    """Tokens of the longest sequence."""
+    if longest is None or isinstance(longest, int):
+        return longest or config.max_seq_length
+    return max((row.sequence for row in longest), default=config.max_seq_length)
 
 
 def count_blocks(folder: Path) -> int:

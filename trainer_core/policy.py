@@ -47,7 +47,12 @@ class Policy:
     joined: bool = False
 
     def streams(
-        self, rows: Sequence[ScoredRow], step: int | None = None, together: int | None = None
+        self,
+        rows: Sequence[ScoredRow],
+        step: int | None = None,
+        *,
+        together: int | None = None,
+        padding: float = 0.15,
     ) -> list[Stream]:
         """How these rows run: pairs with a shared prompt one by one, all else in padded batches.
 
@@ -55,6 +60,7 @@ class Policy:
             rows: what to run.
             step: the optimiser step, which draws dropout masks; None means no dropout.
             together: the most tokens that run side by side; None sets no limit.
+            padding: the share of a batch that may be padding.
         """
         found: list[Stream] = []
         others: list[Scored] = []
@@ -65,7 +71,8 @@ class Policy:
                 found.append(PairStream(stack, dropout, row, joined=self.joined, **how))
             else:
                 others += row.sequences
-        for group in pad_groups([len(s.ids) - 1 for s in others], most_tokens=together):
+        lengths = [len(s.ids) - 1 for s in others]
+        for group in pad_groups(lengths, padding, most_tokens=together):
             padded = [others[index] for index in group]
             found.append(PaddedStream(stack, dropout, padded, **how))
         return found

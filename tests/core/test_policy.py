@@ -42,7 +42,7 @@ ORPO = make_objective(RunConfig(model="m", data="d", method="orpo"))
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=40))
 def test_groups_are_a_partition_with_little_padding(lengths: list[int]) -> None:
-    groups = pad_groups(lengths)
+    groups = pad_groups(lengths, 0.15)
     assert sorted(index for group in groups for index in group) == list(range(len(lengths)))
     for group in groups:
         cells = max(lengths[index] for index in group) * len(group)
@@ -50,13 +50,13 @@ def test_groups_are_a_partition_with_little_padding(lengths: list[int]) -> None:
 
 
 def test_equal_lengths_run_together() -> None:
-    assert pad_groups([7] * 6) == [[0, 1, 2, 3, 4, 5]]
-    assert pad_groups([100, 1, 99]) == [[0, 2], [1]]
+    assert pad_groups([7] * 6, 0.15) == [[0, 1, 2, 3, 4, 5]]
+    assert pad_groups([100, 1, 99], 0.15) == [[0, 2], [1]]
 
 
 def test_groups_can_be_kept_small() -> None:
-    assert pad_groups([7] * 6, most_tokens=21) == [[0, 1, 2], [3, 4, 5]]
-    assert pad_groups([50, 49, 7, 7], most_tokens=20) == [[0], [1], [2, 3]]
+    assert pad_groups([7] * 6, 0.15, most_tokens=21) == [[0, 1, 2], [3, 4, 5]]
+    assert pad_groups([50, 49, 7, 7], 0.15, most_tokens=20) == [[0], [1], [2, 3]]
 
 
 @pytest.mark.parametrize("method", ["sft", "dpo"])

@@ -77,16 +77,29 @@ class EagerRanges:
         return found[:count], dict(zip(names, found[count:], strict=True))
 
 
-def vjp(function: object, primals: list[mx.array], cotangents: list[mx.array]) -> list[mx.array]:
-    """Cotangents of a list of arrays through a function from lists to lists."""
+def vjp(
+    function: object,
+    primals: list[mx.array],
+    cotangents: list[mx.array],
+    *,
+    outputs: bool = False,
+) -> list[mx.array]:
+    """Cotangents of a list of arrays through a function from lists to lists.
+
+    Args:
+        function: is differentiated.
+        primals: its argument.
+        cotangents: of its result.
+        outputs: put its result before what is returned.
+    """
 
     def flat(*arrays: mx.array) -> object:
         return function(list(arrays))  # type: ignore[operator]
 
     if not primals:
         return []
-    _, found = mx.vjp(flat, primals, cotangents)
-    return list(found)
+    made, found = mx.vjp(flat, primals, cotangents)
+    return [*(made if outputs else []), *found]
 
 
 def carried(states: States) -> list[mx.array]:

@@ -27,6 +27,7 @@ class Costs:
         logits_whole: arrays of all logits in a full head inside a whole graph.
         logits_alone: the same between segments.
         logits_float32: whether they are float32 whatever the model is.
+        compiles: whether SFT's whole graph is compiled, whose head scores every position.
         rest: bytes that are always there: kernels, work spaces, graphs in flight.
     """
 
@@ -42,6 +43,7 @@ class Costs:
     logits_whole: float
     logits_alone: float
     logits_float32: bool
+    compiles: bool
     rest: int
 
 
@@ -58,6 +60,7 @@ _CPU = Costs(
     logits_whole=3.4,
     logits_alone=2.5,
     logits_float32=True,
+    compiles=False,
     rest=1_000_000,
 )
 # Arrays live until the graph of kernels they are in has run, so more of them are alive.
@@ -74,6 +77,7 @@ _GPU = Costs(
     logits_whole=4.7,
     logits_alone=4.7,
     logits_float32=False,
+    compiles=True,
     rest=250_000_000,
 )
 

@@ -143,9 +143,10 @@ def _phases(row: Lengths, config: RunConfig, model: Geometry, costs: Costs) -> l
     pieces = pieces_of(row, config, costs.bucket)
     if segment == 0:
         many = config.batch_size
+        compiled = costs.compiles and config.method == "sft"
         pieces = Pieces(
             pieces.tokens * many,
-            pieces.scored * many,
+            (pieces.tokens if compiled else pieces.scored) * many,
             pieces.squares * many,
             pieces.copied * many,
         )

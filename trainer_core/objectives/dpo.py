@@ -17,6 +17,8 @@ T = TypeVar("T")
 class Dpo:
     """softplus(-beta * ((pi_w - ref_w) - (pi_r - ref_r))), row mean of response sums."""
 
+    linear = False
+
     def __init__(self, beta: float) -> None:
         self.beta = beta
 

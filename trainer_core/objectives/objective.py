@@ -16,7 +16,13 @@ from trainer_core.objectives.sft import Sft
 
 
 class Objective(Protocol):
-    """Says which tokens it needs, counts them, and turns their log-probabilities into a loss."""
+    """Says which tokens it needs, counts them, and turns their log-probabilities into a loss.
+
+    Attributes:
+        linear: whether the loss is linear in the log-probabilities.
+    """
+
+    linear: bool
 
     def score(self, example: TokenisedExample) -> ScoredRow:
         """The tokens of a row to compute log-probabilities for."""

@@ -28,6 +28,8 @@ class Orpo:
     step. `response` scope: nll is the mean over rows of -lw. The odds term is the same in both.
     """
 
+    linear = False
+
     def __init__(self, weight: float, scope: Literal["full", "response"]) -> None:
         self.weight = weight
         self.scope = scope

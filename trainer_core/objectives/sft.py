@@ -13,6 +13,8 @@ from trainer_core.objectives.rows import Metrics, RowLogps, ScoredRow, Totals, r
 class Sft:
     """-sum(logp * mask) / sum(mask), over the whole optimiser step. Of a pair, prompt -> chosen."""
 
+    linear = True
+
     def score(self, example: TokenisedExample) -> ScoredRow:
         """Trained tokens only."""
         return ScoredRow(example, response_only(example.row, 0, example.chosen))

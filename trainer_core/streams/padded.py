@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import mlx.core as mx
 import numpy as np
+from numpy.typing import NDArray
 
 from trainer_core.model.dropout import DropoutPlan, DropoutSwitch, RowKey
 from trainer_core.model.stack import LayerStack
@@ -23,6 +24,9 @@ class PaddedStream:
         seed: of the dropout masks.
         step: the optimiser step, or None for no dropout.
         bucket: the batch's width is a multiple of it, so that few different widths occur.
+
+    Attributes:
+        ids: what goes into the model [B, T], padded with zeros.
     """
 
     def __init__(
@@ -41,9 +45,9 @@ class PaddedStream:
         # The last token predicts nothing.
         inputs = [sequence.ids[:-1] for sequence in sequences]
         self._width = round_up(max(len(ids) for ids in inputs), bucket)
-        self._ids = np.zeros((len(inputs), self._width), dtype=np.int32)
+        self.ids = np.zeros((len(inputs), self._width), dtype=np.int32)
         for slot, ids in enumerate(inputs):
-            self._ids[slot, : len(ids)] = ids
+            self.ids[slot, : len(ids)] = ids
         self._plan: DropoutPlan | None = None
         if step is not None:
             keys = [RowKey(s.row, s.side, len(s.ids) - 1) for s in sequences]
@@ -51,7 +55,7 @@ class PaddedStream:
 
     def embed(self) -> States:
         """See `Stream`."""
-        return (self._stack.embed(mx.array(self._ids)),)
+        return (self._stack.embed(mx.array(self.ids)),)
 
     def run(self, states: States, start: int, stop: int) -> States:
         """See `Stream`."""
@@ -65,14 +69,17 @@ class PaddedStream:
     def whole(self) -> mx.array:
         """See `Stream`."""
         with self._dropout.set(self._plan):
-            return self._scored(self._stack.hidden(mx.array(self._ids)))
+            return self._scored(self._stack.hidden(mx.array(self.ids)))
 
-    def _scored(self, hidden: mx.array) -> mx.array:
-        places = [
+    def places(self) -> list[NDArray[np.int64]]:
+        """For each sequence, the positions in the flattened batch that predict what is scored."""
+        return [
             slot * self._width + sequence.positions - 1
             for slot, sequence in enumerate(self.sequences)
         ]
-        return hidden.reshape(-1, hidden.shape[-1])[mx.array(np.concatenate(places))]
+
+    def _scored(self, hidden: mx.array) -> mx.array:
+        return hidden.reshape(-1, hidden.shape[-1])[mx.array(np.concatenate(self.places()))]
 
 
 def round_up(length: int, bucket: int) -> int:
@@ -81,7 +88,7 @@ def round_up(length: int, bucket: int) -> int:
 
 
 def pad_groups(
-    lengths: Sequence[int], most_padding: float = 0.15, most_tokens: int | None = None
+    lengths: Sequence[int], most_padding: float, most_tokens: int | None = None
 ) -> list[list[int]]:
     """Split sequences into groups that waste little on padding.
 

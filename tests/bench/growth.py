@@ -1,7 +1,7 @@
 """How time and peak memory of one optimiser step grow with length, vocabulary and layers.
 
     python -m tests.bench.growth [--of length vocabulary layers] [--method orpo] [--values 256 ...]
-        [--model llama-8] [--steps 1] [--limit-gb N] [--limit-s N] [--out FOLDER] [--quick]
+        [--ways TEXT] [--model llama-8] [--steps 1] [--limit-gb N] [--limit-s N] [--out FOLDER] [--quick]
 
 Burnish only, as `auto` runs it and in the ways that `WAYS` names. Lengths are the tokens of a row;
 of a pair, a sixth of them is each answer and the rest is the prompt that both share, as in DESIGN's
@@ -88,7 +88,7 @@ class Growth:
         for grows in self.asked.of:
             values = QUICK[grows] if self.asked.quick else VALUES[grows][kind]
             values = self.asked.values or values
-            open_ways = dict(WAYS[kind])
+            open_ways = {n: o for n, o in WAYS[kind].items() if self.asked.ways in n}
             self.series[grows] = {way: [] for way in open_ways}
             for value in values:
                 self._point(grows, value, name, kind, open_ways)
@@ -160,6 +160,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--of", nargs="+", choices=VALUES, default=list(VALUES))
     parser.add_argument("--method", choices=("sft", "orpo", "dpo"), default="orpo")
     parser.add_argument("--values", nargs="+", type=int, help="of every one that is named")
+    parser.add_argument("--ways", default="", help="only those whose name has this in it")
     parser.add_argument("--model", choices=SHAPES)
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--limit-gb", type=float, default=120.0)

@@ -1,7 +1,8 @@
 """How time and peak memory of one optimiser step grow with length, vocabulary and layers.
 
     python -m tests.bench.growth [--of length vocabulary layers] [--method orpo] [--values 256 ...]
-        [--ways TEXT] [--model llama-8] [--steps 1] [--limit-gb N] [--limit-s N] [--out FOLDER] [--quick]
+        [--ways TEXT] [--model llama-8] [--steps 1] [--limit-gb N] [--limit-s N] [--out FOLDER]
+        [--quick]
 
 Burnish only, as `auto` runs it and in the ways that `WAYS` names. Lengths are the tokens of a row;
 of a pair, a sixth of them is each answer and the rest is the prompt that both share, as in DESIGN's

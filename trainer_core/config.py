@@ -13,8 +13,18 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainer_core.column_names import columns_problem
 from trainer_core.option import Option, allowed, kinds, option, option_of
+from trainer_core.option_types import (
+    Betas,
+    ColumnNames,
+    FolderName,
+    LayerCount,
+    ModuleNames,
+    OptionalText,
+    SegmentSize,
+    TemplateValues,
+    Text,
+)
 
 Method = Literal["sft", "dpo", "orpo"]
 
@@ -23,12 +33,6 @@ PREFERENCE = ("dpo", "orpo")
 DEFAULT_LEARNING_RATES: dict[str, float] = {"sft": 2e-4, "dpo": 5e-5, "orpo": 1e-4}
 
 DEFAULT_ITERS = 100
-
-# What is handed to a chat template besides the values of template_kwargs.
-_OF_TEMPLATES = (
-    *("messages", "conversations", "tools", "documents", "chat_template", "add_generation_prompt"),
-    *("continue_final_message", "return_assistant_tokens_mask"),
-)
 
 _model = partial(option, group="Model")
 _data = partial(option, group="Data")
@@ -61,20 +65,20 @@ class RunConfig(BaseModel):
     )
 
     # fmt: off
-    model: str = _model(
+    model: Text = _model(
         ..., "Model", "A local folder, a Hugging Face id in the local cache, or `sample` for the "
         "small model that comes with the sample project.", path=True)
     weights: Literal["auto", "keep", "float32", "bfloat16"] = _model(
         "auto", "Weights", "Precision of the frozen weights while training. `auto` keeps the "
         "model's own on a GPU and uses float32 on a CPU if that fits in memory.", advanced=True)
 
-    data: str = _data(
+    data: Text = _data(
         ..., "Data", "A file of rows (JSON lines, JSON, CSV, TSV or Parquet, also in gzip or "
         "zip), or a folder with train.jsonl and an optional valid.jsonl, or `sample`.", path=True)
-    columns: dict[str, str] | None = _data(
+    columns: ColumnNames = _data(
         None, "Columns", "Which of the file's columns is what, if they are called otherwise, such "
         "as {prompt: question, chosen: good, rejected: bad}.", advanced=True)
-    valid_data: str | None = _data(
+    valid_data: OptionalText = _data(
         None, "Validation file", "A file of validation rows. Without one, a share of the training "
         "rows is held out.", path=True)
     valid_fraction: float = _data(
@@ -92,14 +96,14 @@ class RunConfig(BaseModel):
     prompt_format: Literal["chat", "raw"] = _data(
         "chat", "Prompt format", "`chat` uses the model's chat template. `raw` takes the text as "
         "it is and adds the end token to a response that lacks it.", advanced=True)
-    chat_template: str | None = _data(
+    chat_template: OptionalText = _data(
         None, "Chat template", "A template file, or one of chatml, llama3, gemma, mistral, phi3, "
         "zephyr and alpaca, instead of the model's own.", advanced=True, path=True,
         applies=_CHAT)
-    template_kwargs: dict[str, Any] | None = _data(
+    template_kwargs: TemplateValues = _data(
         None, "Template values", "Values that the chat template reads, such as {enable_thinking: "
         "false}.", advanced=True, applies=_CHAT)
-    system_prompt: str | None = _data(
+    system_prompt: OptionalText = _data(
         None, "System prompt", "Put before every conversation that has none.", advanced=True,
         applies=_CHAT)
     loss_on: Literal["assistant", "last", "everything"] = _data(
@@ -140,12 +144,12 @@ class RunConfig(BaseModel):
     dropout: float = _lora(
         0.0, "Dropout", "Share of the adapter's inputs that are dropped while training.",
         advanced=True, ge=0, lt=1)
-    target_modules: Literal["auto"] | list[str] = _lora(
+    target_modules: ModuleNames = _lora(
         "auto", "Target modules", "Names of the linear layers to adapt, such as q_proj. `auto` "
         "takes every linear of a block except routers.", advanced=True)
-    num_layers: int = _lora(
+    num_layers: LayerCount = _lora(
         -1, "Layers", "Adapt the last n blocks. -1 means all.", advanced=True, ge=-1)
-    warm_start: str | None = _lora(
+    warm_start: OptionalText = _lora(
         None, "Warm start", "An adapter folder, of mlx-lm or PEFT, whose weights training starts "
         "from.", advanced=True, path=True)
     rank_scaling: Literal["constant", "by_bits", "by_kl"] = _lora(
@@ -189,7 +193,7 @@ class RunConfig(BaseModel):
     weight_decay: float = _schedule(
         0.01, "Weight decay", "Every step shrinks what is trained by this times the learning rate.",
         advanced=True, applies={"optimizer": ("adamw", "sgd", "adafactor", "muon")}, ge=0)
-    adam_betas: tuple[float, float] = _schedule(
+    adam_betas: Betas = _schedule(
         (0.9, 0.999), "Adam betas", "Decay of the first and second moment.", advanced=True,
         applies=_ADAM)
     adam_eps: float = _schedule(
@@ -213,7 +217,7 @@ class RunConfig(BaseModel):
     chunk_size: int = _speed(
         512, "Chunk size", "Tokens per chunk of the head.", unit="tokens",
         applies={"head": ("auto", "chunked", "fused", "flash")}, ge=1)
-    segment_size: Literal["auto"] | int = _speed(
+    segment_size: SegmentSize = _speed(
         "auto", "Segment size", "Layers per segment of the backward pass. 0 keeps the whole graph; "
         "small segments use the least memory.", unit="layers")
     prefix_sharing: Literal["auto", "on", "off"] = _speed(
@@ -231,12 +235,12 @@ class RunConfig(BaseModel):
         "thread", "Isolation", "Where the engine runs when started by the app.",
         **_later("a separate engine process is", "thread"))
 
-    output: str | None = _output(
+    output: OptionalText = _output(
         None, "Runs folder", "The folder in which run folders are made. If empty, `runs` in the "
         "user's data folder.", path=True)
-    run_name: str | None = _output(
+    run_name: FolderName = _output(
         None, "Run name", "Name of the run folder. If empty, date, method and model.")
-    resume: str | None = _output(
+    resume: OptionalText = _output(
         None, "Resume", "A run folder whose training goes on.", path=True,
         **_later("resuming a run is", None))
     steps_per_report: int = _output(
@@ -259,74 +263,6 @@ class RunConfig(BaseModel):
         if isinstance(value, bool) and bool not in kinds(field.annotation):
             raise ValueError(f"must be {allowed(field)}")
         return value
-
-    @field_validator(
-        *("model", "data", "valid_data", "warm_start", "output", "resume"),
-        *("chat_template", "system_prompt"),
-    )
-    @classmethod
-    def _not_blank(cls, value: str | None) -> str | None:
-        if value is not None and not value.strip():
-            raise ValueError("must not be empty")
-        return value
-
-    @field_validator("columns")
-    @classmethod
-    def _columns_have_a_meaning(cls, value: dict[str, str] | None) -> dict[str, str] | None:
-        if value is not None and (problem := columns_problem(value)):
-            raise ValueError(problem)
-        return value
-
-    @field_validator("template_kwargs")
-    @classmethod
-    def _values_are_the_templates_own(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
-        for name in value or ():
-            if name in _OF_TEMPLATES or not name.isidentifier():
-                raise ValueError(f"cannot set {name}")
-        return value or None
-
-    @field_validator("segment_size")
-    @classmethod
-    def _segment_size_is_not_negative(cls, value: int | str) -> int | str:
-        if isinstance(value, int) and value < 0:
-            raise ValueError("must be auto, 0 or a positive number of layers")
-        return value
-
-    @field_validator("target_modules")
-    @classmethod
-    def _some_module_is_named(cls, value: str | list[str]) -> str | list[str]:
-        if not value or any(not name.strip() for name in value):
-            raise ValueError("must be auto or a list of one or more names")
-        return value
-
-    @field_validator("adam_betas")
-    @classmethod
-    def _betas_are_shares(cls, value: tuple[float, float]) -> tuple[float, float]:
-        if not all(0 <= beta < 1 for beta in value):
-            raise ValueError("must be two numbers, each at least 0 and less than 1")
-        return value
-
-    @field_validator("num_layers")
-    @classmethod
-    def _some_layer_is_adapted(cls, value: int) -> int:
-        if value == 0:
-            raise ValueError("0 would adapt no layer; -1 means all, n the last n")
-        return value
-
-    @field_validator("run_name")
-    @classmethod
-    def _run_name_is_one_folder(cls, value: str | None) -> str | None:
-        """A run's name must not lead out of the runs folder on any system."""
-        if value is None:
-            return None
-        name = value.strip()
-        if not name or name.startswith(".") or len(name.encode()) > 200:
-            raise ValueError("must be a name of 1 to 200 bytes that does not start with a dot")
-        if any(c in '/\\:*?"<>|' or not c.isprintable() for c in name):
-            raise ValueError(
-                'must be a folder name, without / \\ : * ? " < > | or control characters'
-            )
-        return name
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:

@@ -63,9 +63,9 @@ _CPU = Costs(
     compiles=False,
     rest=1_000_000,
 )
-# Arrays live until the graph of kernels they are in has run, so more of them are alive where a layer
-# works. What it keeps is less than on a CPU, because compiled operations in a row keep nothing between
-# them: 0.74 to 0.86 where it was measured.
+# Arrays live until the graph of kernels they are in has run, so more are alive where a layer works.
+# It keeps less than on a CPU, because compiled operations in a row keep nothing between them: 0.74
+# to 0.86 where it was measured.
 _GPU = Costs(
     bucket=128,
     kept=1.0,

@@ -28,6 +28,7 @@ from trainer_core.job import Job
 from trainer_core.model.load import is_half
 from trainer_core.model.open_policy import AdaptedModel, open_for_training
 from trainer_core.objectives.objective import Objective, make_objective
+from trainer_core.objectives.rows import ScoredRow
 from trainer_core.plan import Plan
 from trainer_core.policy import Policy
 from trainer_core.runfolder import RunFolder
@@ -114,7 +115,13 @@ def assemble(
         train=train,
         valid=valid,
         valid_skipped=dataset.valid_rows_skipped,
-        windows=windows(len(train), shuffle=config.shuffle, seed=config.seed, **size),
+        windows=windows(
+            len(train),
+            shuffle=config.shuffle,
+            seed=config.seed,
+            lengths=[_longer(row) for row in train] if config.group_by_length else None,
+            **size,
+        ),
         total=total_steps(len(train), **size),
         keeper=Keeper(
             run,
@@ -139,6 +146,11 @@ def _backward(config: RunConfig, objective: Objective, on_gpu: bool) -> Backward
         return CompiledGraph() if compiles and by_chunks and objective.linear else whole_graph
     ranges = CompiledRanges() if compiles else EagerRanges()
     return Segmented(size, ranges, _AHEAD if on_gpu else 0)
+
+
+def _longer(row: ScoredRow) -> int:
+    """Tokens of a row, of a pair those of its longer sequence."""
+    return max(len(sequence.ids) for sequence in row.sequences)
 
 
 def _warnings(opened: AdaptedModel) -> list[Warned]:

@@ -112,8 +112,8 @@ class RunConfig(BaseModel):
     shuffle: bool = _data(
         True, "Shuffle", "Shuffle the rows anew in every epoch.", advanced=True)
     group_by_length: bool = _data(
-        False, "Group by length", "Put rows of like length into one batch.",
-        **_later("grouping by length is", False))
+        False, "Group by length", "Put rows of like length into one batch, which then has less "
+        "padding. Pairs that share their prompts run one by one and need none.", advanced=True)
     val_rows: int = _data(
         32, "Validation rows", "At most this many validation rows are evaluated each time. 0 means "
         "all.", unit="rows", advanced=True, ge=0)
@@ -128,10 +128,28 @@ class RunConfig(BaseModel):
         "full", "NLL scope", "What ORPO's nll covers: the whole chosen sequence as in the paper "
         "and TRL, or the response only.", applies=_ORPO)
     dpo_beta: float = _method(
-        0.1, "Beta", "How strongly DPO holds the policy to its reference.", applies=_DPO, gt=0)
+        0.1, "Beta", "How strongly DPO holds the policy to its reference; with `cpo` and `simpo`, "
+        "which have none, how sharply answers are told apart. 2 is common for `simpo`.",
+        applies=_DPO, gt=0)
+    preference_loss: Literal["sigmoid", "robust", "hinge", "ipo", "cpo", "simpo"] = _method(
+        "sigmoid", "Preference loss", "`sigmoid` is DPO itself, `robust` allows for labels that "
+        "are wrong, `hinge` and `ipo` stop pushing once answers are far enough apart. `cpo` and "
+        "`simpo` need no reference: `cpo` adds the nll of the chosen answer, `simpo` compares "
+        "means over tokens.", advanced=True, applies=_DPO)
+    label_smoothing: float = _method(
+        0.0, "Label smoothing", "Share of the pairs whose labels are taken to be the wrong way "
+        "round.", advanced=True, ge=0, lt=0.5,
+        applies={**_DPO, "preference_loss": ("sigmoid", "robust", "cpo", "simpo")})
+    cpo_alpha: float = _method(
+        1.0, "CPO's nll", "Weight of the chosen answer's nll beside the preference.", ge=0,
+        advanced=True, applies={**_DPO, "preference_loss": ("cpo",)})
+    simpo_gamma: float = _method(
+        0.5, "SimPO's margin", "How far apart the answers are to be, in units of the reward.",
+        ge=0, advanced=True, applies={**_DPO, "preference_loss": ("simpo",)})
     dpo_reference: Literal["start", "base"] = _method(
         "start", "Reference", "DPO's reference: the model as training starts (with a warm start, "
-        "that adapter), or the base model without an adapter.", advanced=True, applies=_DPO)
+        "that adapter), or the base model without an adapter.", advanced=True,
+        applies={**_DPO, "preference_loss": ("sigmoid", "robust", "hinge", "ipo")})
 
     fine_tune_type: Literal["lora", "dora", "full"] = _lora(
         "lora", "Fine-tune type", "What is trained.",
@@ -313,6 +331,8 @@ def broken_rules(values: Mapping[str, Any]) -> list[tuple[str, str]]:
         broken.append(("rs_lora", "a warm start keeps the adapter's own multiplier"))
     if values.get("rank_scaling") == "by_bits" and values.get("warm_start"):
         broken.append(("rank_scaling", "a warm start keeps the adapter's own ranks"))
+    if values.get("group_by_length") and values.get("batch_size", 1) == 1:
+        broken.append(("group_by_length", "a batch of one row has nothing to group"))
     if values.get("iters") is not None and values.get("epochs") is not None:
         broken.append(("epochs", "give either iters or epochs, not both"))
     return broken

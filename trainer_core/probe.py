@@ -92,7 +92,7 @@ def probe(
         few = replace(dataset, train=rows, valid=[])
         job = assemble(plan, folder, few, tokenizer, run, say)
         with attention_in_force(job.config.attention):
-            if config.method == "dpo":
+            if job.objective.needs_reference:
                 job = with_reference(job, run, say, control)
             fit(job, see, control)
         settled = job.config

@@ -105,7 +105,7 @@ def _train(
     job = assemble(plan, folder, dataset, tokenizer, run, tell)
     run.write_config(job.config)
     with attention_in_force(job.config.attention):
-        if config.method == "dpo":
+        if job.objective.needs_reference:
             job = with_reference(job, run, tell, control)
         outcome = fit(job, tell, control)
     tell(Stage("save", "Saving the adapter"))

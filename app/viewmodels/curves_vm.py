@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
-from app.viewmodels.plot_table import PLOTS, Curve, Page, Plot
+from app.viewmodels.plot_table import PLOTS, Curve, Page, Plot, plotted_as
 from app.viewmodels.series import Series
 from trainer_core.events import Event, Started, Step, Validation
 
@@ -71,7 +71,7 @@ class CurvesViewModel(QObject):
             self.hover_changed.emit()
 
     def set_method(self, method: str) -> None:
-        """Show the plots of another method."""
+        """Show the plots of another method, as `plotted_as` names it."""
         if method != self.method:
             self.method = method
             self.layout_changed.emit()
@@ -90,7 +90,8 @@ class CurvesViewModel(QObject):
             case Started():
                 if event.resumed_from is None:
                     self.clear()
-                self.set_method(str(event.config.get("method", self.method)))
+                method = str(event.config.get("method", self.method))
+                self.set_method(plotted_as(method, event.config.get("preference_loss")))
             case Step():
                 self._append(event, validation=False)
             case Validation():

@@ -8,8 +8,8 @@ from typing import Literal
 Page = Literal["training", "diagnostics"]
 CurveRole = Literal["train", "valid", "chosen", "rejected"]
 
-ALL = ("sft", "dpo", "orpo")
-PAIRS = ("dpo", "orpo")
+ALL = ("sft", "dpo", "cpo", "orpo")
+PAIRS = ("dpo", "cpo", "orpo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Plot:
     """One pair of axes.
 
     Attributes:
-        methods: for which it means something.
+        methods: for which it means something, see `plotted_as`.
         smooth: noisy enough to be smoothed.
         share: values from 0 to 1, shown as per cent.
     """
@@ -46,6 +46,11 @@ class Plot:
     unit: str = ""
     smooth: bool = True
     share: bool = False
+
+
+def plotted_as(method: str, preference_loss: str | None) -> str:
+    """The method whose plots a run has: with the loss of CPO, DPO has an nll too."""
+    return "cpo" if method == "dpo" and preference_loss == "cpo" else method
 
 
 def _both(field: str) -> tuple[Curve, ...]:
@@ -65,9 +70,10 @@ PLOTS = (
     Plot(
         key="nll",
         title="NLL",
-        help="Negative log-likelihood per token of the preferred answers: ORPO's first term.",
+        help="Negative log-likelihood per token of the preferred answers: the term of ORPO and CPO "
+        "that keeps them likely.",
         page="training",
-        methods=("orpo",),
+        methods=("orpo", "cpo"),
         curves=_both("nll"),
     ),
     Plot(

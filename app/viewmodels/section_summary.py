@@ -38,6 +38,8 @@ def _method(values: Mapping[str, Any]) -> list[str]:
     if method == "orpo":
         parts += [f"lambda {show_value(values['orpo_lambda'])}", f"scope {values['sft_scope']}"]
     elif method == "dpo":
+        if values["preference_loss"] != "sigmoid":
+            parts.append(values["preference_loss"])
         parts.append(f"beta {show_value(values['dpo_beta'])}")
     return parts
 

@@ -17,6 +17,7 @@ from app.viewmodels.curves_vm import CurvesViewModel
 from app.viewmodels.export_vm import ExportViewModel
 from app.viewmodels.log_vm import LogViewModel
 from app.viewmodels.notice_vm import Notice, NoticeViewModel, error_notice, finished_notice
+from app.viewmodels.plot_table import plotted_as
 from app.viewmodels.progress_vm import ProgressViewModel
 from app.viewmodels.run_vm import RunViewModel
 from app.viewmodels.wording import number, sentence_case
@@ -122,7 +123,7 @@ class Session(QObject):
             )
         self.notices.dismiss()
         self.curves.clear()
-        self.curves.set_method(config.method)
+        self.curves.set_method(plotted_as(config.method, config.preference_loss))
         self.curves.flush()
         self.run.begin()
         self.progress.begin("Starting")

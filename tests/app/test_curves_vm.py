@@ -119,3 +119,16 @@ def test_a_new_method_asks_for_another_layout(qtbot: QtBot) -> None:
         vm.take(started(RUN, method="dpo"))
     with qtbot.assertNotEmitted(vm.layout_changed):
         vm.set_method("dpo")
+
+
+def test_cpo_has_an_nll_among_its_plots(qtbot: QtBot) -> None:
+    vm = CurvesViewModel()
+    vm.take(started(RUN, method="dpo"))
+    assert "nll" not in [plot.key for plot in vm.plots("training")]
+    with_nll = started(RUN, method="dpo")
+    with_nll.config["preference_loss"] = "cpo"
+    vm.take(with_nll)
+    keys = [plot.key for plot in vm.plots("training")]
+    assert "nll" in keys
+    assert "accuracy" in keys
+    assert "or" not in keys

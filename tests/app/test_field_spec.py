@@ -23,7 +23,7 @@ def test_an_option_is_shown_unless_this_version_leaves_no_choice() -> None:
 def test_values_that_are_not_accepted_are_not_offered() -> None:
     specs = field_specs()
     settled = {key for key, meta in options().items() if meta.only and len(meta.only) == 1}
-    assert "group_by_length" in settled
+    assert "isolation" in settled
     assert not settled & set(specs)
     for key, spec in specs.items():
         only = options()[key].only

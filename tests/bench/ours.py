@@ -61,7 +61,7 @@ def run(task: Task, scratch: Path) -> Result:
     job = assemble(plan, Path(task.model), dataset, tokenizer, folder, _say)
     job.policy.adapter.assign(adapter_values(job.policy.adapter.parameters()))
     with attention_in_force(job.config.attention):
-        if task.method == "dpo":
+        if job.objective.needs_reference:
             job = with_reference(job, folder, _say, Control())
         if task.gradients:
             save_gradients(Path(task.gradients), _gradients(job))

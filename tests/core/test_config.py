@@ -47,6 +47,10 @@ CONTRACT = {
     "dpo_beta": 0.1,
     "sft_scope": "full",
     "dpo_reference": "start",
+    "preference_loss": "sigmoid",
+    "label_smoothing": 0.0,
+    "cpo_alpha": 1.0,
+    "simpo_gamma": 0.5,
     "head": "auto",
     "chunk_size": 512,
     "segment_size": "auto",
@@ -149,7 +153,6 @@ def test_bad_values_are_refused(values):
     "values",
     [
         {"resume": "runs/a"},
-        {"group_by_length": True},
         {"fine_tune_type": "dora"},
         {"fine_tune_type": "full"},
         {"rank_scaling": "by_kl"},
@@ -184,6 +187,16 @@ def test_every_value_said_to_be_accepted_is(name):
         ),
         ({"rank_scaling": "by_bits", "warm_start": "a"}, "keeps the adapter's own ranks"),
         ({"rs_lora": True, "warm_start": "a"}, "keeps the adapter's own multiplier"),
+        ({"group_by_length": True}, "a batch of one row has nothing to group"),
+        (
+            {"method": "dpo", "preference_loss": "ipo", "label_smoothing": 0.1},
+            "preference_loss is sigmoid or robust or cpo or simpo",
+        ),
+        (
+            {"method": "dpo", "preference_loss": "cpo", "dpo_reference": "base"},
+            "preference_loss is sigmoid or robust or hinge or ipo",
+        ),
+        ({"method": "orpo", "preference_loss": "ipo"}, "method is dpo"),
         ({"head": "full", "chunk_size": 64}, "head is auto or chunked or fused"),
     ],
 )

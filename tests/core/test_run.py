@@ -13,7 +13,15 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
-from tests.core.runs import GOLDEN, Ran, fresh_config, run, small_config, write_rows
+from tests.core.runs import (
+    GOLDEN,
+    Ran,
+    fresh_config,
+    rows_of,
+    run,
+    small_config,
+    write_rows,
+)
 from trainer_core.config import RunConfig
 from trainer_core.config_io import load_config
 from trainer_core.errors import ConfigError, ModelError, OutOfMemoryError, TrainerError
@@ -323,3 +331,12 @@ def test_validation_is_told_at_start_and_end(tmp_path: Path) -> None:
         steps = [event.step for event in ran.of(Validation)]
         assert (steps[0], steps[-1]) == (0, 5)
         assert steps[1:-1] == ([k for k in range(1, 5) if k % every == 0] if every else [])
+
+
+def test_rows_of_like_length_share_a_batch(tmp_path: Path) -> None:
+    config = fresh_config(
+        tmp_path, "sft", epochs=1, batch_size=4, group_by_length=True, valid_fraction=0
+    )
+    longest = sorted((len(row.chosen) for row in rows_of(config).train), reverse=True)
+    tokens = [step.tokens for step in run(config).of(Step)]
+    assert tokens == [sum(longest[:4]), sum(longest[:8]), sum(longest)]

@@ -7,12 +7,15 @@ its last micro-batch and its last window may be smaller, and no window reaches i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from trainer_core.config import DEFAULT_ITERS
+
+# Batches among whose rows like lengths are put together.
+_STRETCH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ def windows(
     epochs: float | None = None,
     iters: int | None = None,
     first_step: int = 1,
+    lengths: Sequence[int] | None = None,
 ) -> Iterator[Window]:
     """The updates of a run in order.
 
@@ -60,6 +64,7 @@ def windows(
         epochs: passes over the data. 100 updates if neither this nor `iters` is given.
         iters: number of updates.
         first_step: the step to start with, for a resumed run.
+        lengths: tokens of each row, if rows of like length are to share micro-batches.
 
     Raises:
         ValueError: a count is not positive, or both epochs and iters are given.
@@ -69,15 +74,15 @@ def windows(
     )
     size = batch_size * accumulation
     per_epoch = math.ceil(n_rows / size)
-    order: list[int] = []
+    batches: list[tuple[int, ...]] = []
     drawn = -1
     for step in range(first_step, last + 1):
         epoch, place = divmod(step - 1, per_epoch)
         if epoch != drawn:
-            order, drawn = _order(n_rows, epoch, shuffle=shuffle, seed=seed), epoch
-        rows = order[place * size : (place + 1) * size]
-        batches = tuple(tuple(rows[i : i + batch_size]) for i in range(0, len(rows), batch_size))
-        yield Window(step, epoch + (place * size + len(rows)) / n_rows, batches)
+            rng = np.random.default_rng([seed, epoch]) if shuffle else None
+            batches, drawn = _micro_batches(n_rows, batch_size, rng, lengths), epoch
+        taken = tuple(batches[place * accumulation : (place + 1) * accumulation])
+        yield Window(step, epoch + (place * size + sum(map(len, taken))) / n_rows, taken)
 
 
 def total_steps(
@@ -106,7 +111,25 @@ def total_steps(
     return max(1, math.ceil(round(epochs * per_epoch, 9)))
 
 
-def _order(n_rows: int, epoch: int, *, shuffle: bool, seed: int) -> list[int]:
-    if not shuffle:
-        return list(range(n_rows))
-    return [int(row) for row in np.random.default_rng([seed, epoch]).permutation(n_rows)]
+def _micro_batches(
+    n_rows: int, size: int, rng: np.random.Generator | None, lengths: Sequence[int] | None
+) -> list[tuple[int, ...]]:
+    """Every row once, `size` to a batch; only the last batch may have fewer.
+
+    With `lengths`, rows are sorted within stretches of `_STRETCH` batches, so that batches differ
+    from epoch to epoch, and full batches come in a random order, so that an update of several sees
+    all lengths.
+    """
+    order = [int(row) for row in (rng.permutation(n_rows) if rng else range(n_rows))]
+    if lengths is not None:
+        stretch = size * _STRETCH
+        order = [
+            row
+            for i in range(0, n_rows, stretch)
+            for row in sorted(order[i : i + stretch], key=lengths.__getitem__, reverse=True)
+        ]
+    batches = [tuple(order[i : i + size]) for i in range(0, n_rows, size)]
+    if lengths is None or rng is None:
+        return batches
+    full = n_rows // size
+    return [batches[i] for i in rng.permutation(full)] + batches[full:]

@@ -11,6 +11,7 @@ from trainer_core.config import RunConfig
 from trainer_core.data.types import TokenisedExample
 from trainer_core.objectives.dpo import Dpo
 from trainer_core.objectives.orpo import Orpo
+from trainer_core.objectives.reference_free import Cpo, SimPo
 from trainer_core.objectives.rows import Metrics, RowLogps, ScoredRow, Totals
 from trainer_core.objectives.sft import Sft
 
@@ -20,9 +21,11 @@ class Objective(Protocol):
 
     Attributes:
         linear: whether the loss is linear in the log-probabilities.
+        needs_reference: whether rows must come with a reference's log-probabilities.
     """
 
     linear: bool
+    needs_reference: bool
 
     def score(self, example: TokenisedExample) -> ScoredRow:
         """The tokens of a row to compute log-probabilities for."""
@@ -42,5 +45,14 @@ def make_objective(config: RunConfig) -> Objective:
     if config.method == "sft":
         return Sft()
     if config.method == "dpo":
-        return Dpo(beta=config.dpo_beta)
+        return _preference(config)
     return Orpo(weight=config.orpo_lambda, scope=config.sft_scope)
+
+
+def _preference(config: RunConfig) -> Objective:
+    beta, smoothing = config.dpo_beta, config.label_smoothing
+    if config.preference_loss == "cpo":
+        return Cpo(beta, config.cpo_alpha, smoothing)
+    if config.preference_loss == "simpo":
+        return SimPo(beta, config.simpo_gamma, smoothing)
+    return Dpo(beta, config.preference_loss, smoothing)

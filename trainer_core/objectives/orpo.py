@@ -29,6 +29,7 @@ class Orpo:
     """
 
     linear = False
+    needs_reference = False
 
     def __init__(self, weight: float, scope: Literal["full", "response"]) -> None:
         self.weight = weight

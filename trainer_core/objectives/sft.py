@@ -14,6 +14,7 @@ class Sft:
     """-sum(logp * mask) / sum(mask), over the whole optimiser step. Of a pair, prompt -> chosen."""
 
     linear = True
+    needs_reference = False
 
     def score(self, example: TokenisedExample) -> ScoredRow:
         """Trained tokens only."""

@@ -9,18 +9,26 @@ from hypothesis import strategies as st
 from trainer_core.config import DEFAULT_ITERS
 from trainer_core.data.batches import total_steps, windows
 
+LENGTHS = [37 * n % 101 for n in range(40)]
 SIZES = {
     "n_rows": st.integers(1, 40),
     "batch_size": st.integers(1, 9),
     "accumulation": st.integers(1, 5),
     "shuffle": st.booleans(),
     "seed": st.integers(0, 2**32 - 1),
+    "grouped": st.booleans(),
 }
 
 
 @given(**SIZES, epochs=st.integers(1, 3))
 def test_every_row_once_per_epoch(
-    n_rows: int, batch_size: int, accumulation: int, shuffle: bool, seed: int, epochs: int
+    n_rows: int,
+    batch_size: int,
+    accumulation: int,
+    shuffle: bool,
+    seed: int,
+    grouped: bool,
+    epochs: int,
 ) -> None:
     made = list(
         windows(
@@ -30,6 +38,7 @@ def test_every_row_once_per_epoch(
             shuffle=shuffle,
             seed=seed,
             epochs=epochs,
+            lengths=LENGTHS[:n_rows] if grouped else None,
         )
     )
     rows = [row for window in made for row in window.rows]
@@ -51,10 +60,12 @@ def test_a_run_can_be_taken_up_at_any_step(
     accumulation: int,
     shuffle: bool,
     seed: int,
+    grouped: bool,
     iters: int,
     data: st.DataObject,
 ) -> None:
     options = {
+        "lengths": LENGTHS[:n_rows] if grouped else None,
         "batch_size": batch_size,
         "accumulation": accumulation,
         "shuffle": shuffle,
@@ -121,3 +132,34 @@ def test_impossible_counts(options: dict[str, float]) -> None:
     good = {"n_rows": 1, "batch_size": 1, "accumulation": 1}
     with pytest.raises(ValueError, match=r"must be positive|not both"):
         total_steps(**{**good, **options})  # type: ignore[arg-type]
+
+
+def padding(lengths: list[int], *, grouped: bool, epoch: int = 0) -> float:
+    """Share of padding in the batches of an epoch, where each is as long as its longest row."""
+    made = windows(
+        len(lengths), batch_size=8, seed=1, epochs=epoch + 1, lengths=lengths if grouped else None
+    )
+    batches = [b for w in made if w.epoch > epoch for b in w.micro_batches]
+    padded = sum(len(b) * max(lengths[row] for row in b) for b in batches)
+    return 1 - sum(lengths) / padded
+
+
+def test_grouping_leaves_little_padding() -> None:
+    lengths = [10 + n * 7919 % 991 for n in range(512)]  # evenly spread
+    assert padding(lengths, grouped=False) > 0.4
+    # 256 rows, sorted, in batches of 8: each spans a 32nd of the range.
+    assert padding(lengths, grouped=True) < 0.05
+
+
+def test_grouped_batches_differ_between_epochs_and_mix_lengths() -> None:
+    lengths = [10 + n * 7919 % 991 for n in range(512)]
+    made = list(windows(512, batch_size=8, seed=1, epochs=2, lengths=lengths))
+    first, second = made[:64], made[64:]
+    assert {frozenset(w.rows) for w in first} != {frozenset(w.rows) for w in second}
+    longest = [max(lengths[row] for row in w.rows) for w in first]
+    assert longest != sorted(longest, reverse=True)
+
+
+def test_without_shuffling_groups_keep_their_order() -> None:
+    made = list(windows(5, batch_size=2, shuffle=False, epochs=1, lengths=[1, 9, 2, 8, 3]))
+    assert [w.micro_batches for w in made] == [((1, 3),), ((4, 2),), ((0,),)]

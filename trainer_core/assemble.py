@@ -15,10 +15,10 @@ from trainer_core.backward.layer_ranges import EagerRanges
 from trainer_core.backward.segmented import Segmented
 from trainer_core.checkpoint import Keeper
 from trainer_core.config import RunConfig
-from trainer_core.data.batches import total_steps, windows
 from trainer_core.data.chat import chat_files
 from trainer_core.data.tokenizer import ChatTokenizer
 from trainer_core.data.types import Dataset
+from trainer_core.data.updates import updates
 from trainer_core.events import Event, Sample, Warned
 from trainer_core.fallback import fit_to_model, head_kind, refused
 from trainer_core.generate import stream
@@ -28,7 +28,6 @@ from trainer_core.job import Job
 from trainer_core.model.load import is_half
 from trainer_core.model.open_policy import AdaptedModel, open_for_training
 from trainer_core.objectives.objective import Objective, make_objective
-from trainer_core.objectives.rows import ScoredRow
 from trainer_core.plan import Plan
 from trainer_core.policy import Policy
 from trainer_core.runfolder import RunFolder
@@ -88,6 +87,10 @@ def assemble(
         dropout_seed=config.seed,
         bucket=_BUCKET if on_gpu else 1,
         joined=on_gpu and opened.checked.joins and not config.dropout,
+        pack_tokens=config.max_seq_length if config.packing else 0,
+        # A GPU's compiled functions would be new for every packed row, and MLX differentiates a
+        # checkpointed layer when what tells it of the sequences is no longer in force.
+        packs=opened.checked.packs and not on_gpu and not config.grad_checkpoint,
     )
     train = [objective.score(example) for example in dataset.train]
     valid = [objective.score(example) for example in dataset.valid]
@@ -95,12 +98,7 @@ def assemble(
         valid = valid[: config.val_rows]
     if config.early_stop_patience and not valid:
         raise refused(config, "early_stop_patience", "there are no validation rows")
-    size: dict[str, Any] = {
-        "batch_size": config.batch_size,
-        "accumulation": config.grad_accumulation_steps,
-        "iters": config.iters,
-        "epochs": config.epochs,
-    }
+    windows, total = updates(config, dataset.train)
 
     def sample(step: int, prompts: Sequence[str], max_tokens: int) -> Iterator[Event]:
         for prompt in prompts:
@@ -115,14 +113,8 @@ def assemble(
         train=train,
         valid=valid,
         valid_skipped=dataset.valid_rows_skipped,
-        windows=windows(
-            len(train),
-            shuffle=config.shuffle,
-            seed=config.seed,
-            lengths=[_longer(row) for row in train] if config.group_by_length else None,
-            **size,
-        ),
-        total=total_steps(len(train), **size),
+        windows=windows,
+        total=total,
         keeper=Keeper(
             run,
             opened.adapter,
@@ -146,11 +138,6 @@ def _backward(config: RunConfig, objective: Objective, on_gpu: bool) -> Backward
         return CompiledGraph() if compiles and by_chunks and objective.linear else whole_graph
     ranges = CompiledRanges() if compiles else EagerRanges()
     return Segmented(size, ranges, _AHEAD if on_gpu else 0)
-
-
-def _longer(row: ScoredRow) -> int:
-    """Tokens of a row, of a pair those of its longer sequence."""
-    return max(len(sequence.ids) for sequence in row.sequences)
 
 
 def _warnings(opened: AdaptedModel) -> list[Warned]:

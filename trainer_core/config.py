@@ -114,6 +114,10 @@ class RunConfig(BaseModel):
     group_by_length: bool = _data(
         False, "Group by length", "Put rows of like length into one batch, which then has less "
         "padding. Pairs that share their prompts run one by one and need none.", advanced=True)
+    packing: bool = _data(
+        False, "Packing", "Put rows behind one another in rows of up to the sequence length, of "
+        "which `batch_size` then counts. Each sees only itself, so that it learns as without; "
+        "short rows take less time.", advanced=True, applies={"method": ("sft",)})
     val_rows: int = _data(
         32, "Validation rows", "At most this many validation rows are evaluated each time. 0 means "
         "all.", unit="rows", advanced=True, ge=0)
@@ -333,6 +337,8 @@ def broken_rules(values: Mapping[str, Any]) -> list[tuple[str, str]]:
         broken.append(("rank_scaling", "a warm start keeps the adapter's own ranks"))
     if values.get("group_by_length") and values.get("batch_size", 1) == 1:
         broken.append(("group_by_length", "a batch of one row has nothing to group"))
+    if values.get("group_by_length") and values.get("packing"):
+        broken.append(("group_by_length", "packed rows have no padding"))
     if values.get("iters") is not None and values.get("epochs") is not None:
         broken.append(("epochs", "give either iters or epochs, not both"))
     return broken

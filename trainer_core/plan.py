@@ -121,10 +121,10 @@ def _ways(asked: RunConfig, config: RunConfig, kind: backend.Kind, longest: int)
 
 
 def _longest(config: RunConfig, longest: int | Sequence[memory.Lengths] | None) -> int:
-    """Tokens of the longest sequence."""
+    """Tokens of the longest row that runs."""
     if longest is None or isinstance(longest, int):
         return longest or config.max_seq_length
-    return max((row.sequence for row in longest), default=config.max_seq_length)
+    return max((row.packed or row.sequence for row in longest), default=config.max_seq_length)
 
 
 def count_blocks(folder: Path) -> int:

@@ -9,10 +9,12 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from trainer_core.data.packing import pack
 from trainer_core.heads.head import Head
 from trainer_core.model.lora import Adapter
 from trainer_core.model.stack import LayerStack
 from trainer_core.objectives.rows import RowLogps, Scored, ScoredRow
+from trainer_core.streams.packed import PackedStream
 from trainer_core.streams.padded import PaddedStream, pad_groups
 from trainer_core.streams.pair import PairStream, shares_prompt
 from trainer_core.streams.stream import Stream
@@ -36,6 +38,9 @@ class Policy:
         dropout_seed: seed of the adapter's dropout masks.
         bucket: lengths that run are multiples of it.
         joined: run a shared prompt and its answers in one row, see `joined` and `PairStream`.
+        pack_tokens: rows that are trained together are packed until they have so many tokens; 0
+            packs none.
+        packs: run what is packed in one row, see `PackedStream`, instead of side by side.
     """
 
     stack: LayerStack
@@ -45,6 +50,15 @@ class Policy:
     dropout_seed: int = 0
     bucket: int = 1
     joined: bool = False
+    pack_tokens: int = 0
+    packs: bool = False
+
+    def groups(self, rows: Sequence[ScoredRow]) -> list[list[ScoredRow]]:
+        """The rows of a micro-batch that run at one time where memory is short."""
+        if not self.pack_tokens:
+            return [[row] for row in rows]
+        lengths = [len(row.chosen.ids) for row in rows]
+        return [[rows[i] for i in group] for group in pack(lengths, self.pack_tokens, seed=None)]
 
     def streams(
         self,
@@ -72,6 +86,13 @@ class Policy:
             else:
                 others += row.sequences
         lengths = [len(s.ids) - 1 for s in others]
+        if self.pack_tokens and self.packs and together is None:
+            for group in pack(lengths, self.pack_tokens, seed=None):
+                packed = [others[index] for index in group]
+                found.append(
+                    PackedStream(stack, dropout, packed, seed=self.dropout_seed, step=step)
+                )
+            return found
         for group in pad_groups(lengths, padding, most_tokens=together):
             padded = [others[index] for index in group]
             found.append(PaddedStream(stack, dropout, padded, **how))

@@ -161,6 +161,8 @@ def _longest(raw: RawData, config: RunConfig) -> list[Lengths]:
         return [Lengths(64)]
     sequence = min(max(longest.characters // 2, 64), config.max_seq_length)
     prompt = longest.prompt_characters * sequence // max(longest.characters, 1)
+    if config.packing:
+        return [Lengths(sequence, packed=config.max_seq_length)]
     return [Lengths(sequence, prompt if longest.is_pair else 0)]
 
 

@@ -37,11 +37,13 @@ the whole model over two separate sequences: 2e-5 apart at most, rows longer tha
 - **Segments**: `segment_size` other than 0.
 - **Prefix**: `prefix_sharing: on`.
 - **Blocks**: `head: flash`.
+- **Packing**: rows of `packing: true` run in one row; where it says no, side by side, which is the
+  same but for some padding.
 - **Adapted**: what `target_modules: auto` chooses inside a layer. Routers and the experts
   themselves are left alone.
 
-| Family | Head | Segments | Prefix | Blocks | Adapted |
-|---|---|---|---|---|---|
+| Family | Head | Segments | Prefix | Blocks | Packing | Adapted |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -52,10 +54,11 @@ def row(name: str) -> str:
     try:
         check_trainable(model, attach(model, targets.paths, rank=2, scale=1.0))
     except ModelError as error:
-        return f"| {name} | refused | | | | {error.why} |"
+        return f"| {name} | refused | | | | | {error.why} |"
     checked = open_stack(model, name.split()[0])
     reasons = (checked.whole, checked.segments, checked.prefix, checked.blocks)
     marks = ["no" if reason else "yes" for reason in reasons]
+    marks.append("yes" if checked.packs else "no")
     adapted = ", ".join(sorted({_short(key) for key in targets.keys}))
     return "| " + " | ".join([name, *marks, adapted]) + " |"
 

@@ -35,6 +35,7 @@ CONTRACT = {
     "grad_accumulation_steps": 1,
     "max_seq_length": 2048,
     "group_by_length": False,
+    "packing": False,
     "lr_schedule": "cosine",
     "warmup_steps": 0,
     "lr_floor": 0.1,
@@ -188,6 +189,8 @@ def test_every_value_said_to_be_accepted_is(name):
         ({"rank_scaling": "by_bits", "warm_start": "a"}, "keeps the adapter's own ranks"),
         ({"rs_lora": True, "warm_start": "a"}, "keeps the adapter's own multiplier"),
         ({"group_by_length": True}, "a batch of one row has nothing to group"),
+        ({"group_by_length": True, "batch_size": 2, "packing": True}, "packed rows have no padd"),
+        ({"method": "orpo", "packing": True}, "method is sft"),
         (
             {"method": "dpo", "preference_loss": "ipo", "label_smoothing": 0.1},
             "preference_loss is sigmoid or robust or cpo or simpo",

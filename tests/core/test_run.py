@@ -340,3 +340,21 @@ def test_rows_of_like_length_share_a_batch(tmp_path: Path) -> None:
     longest = sorted((len(row.chosen) for row in rows_of(config).train), reverse=True)
     tokens = [step.tokens for step in run(config).of(Step)]
     assert tokens == [sum(longest[:4]), sum(longest[:8]), sum(longest)]
+
+
+@pytest.mark.parametrize("segment", [0, 1])
+def test_packed_rows_learn_as_the_batch_of_the_same_rows(tmp_path: Path, segment: int) -> None:
+    options: dict[str, Any] = {
+        "valid_fraction": 0,
+        "epochs": 3,
+        "segment_size": segment,
+        "dropout": 0.1,
+        "max_seq_length": 4096,
+    }
+    packed = run(fresh_config(tmp_path / "packed", "sft", packing=True, **options))
+    batch = run(fresh_config(tmp_path / "batch", "sft", batch_size=12, **options))
+    assert len(packed.of(Step)) == len(batch.of(Step)) == 3
+    for got, wanted in zip(packed.of(Step), batch.of(Step), strict=True):
+        assert got.tokens == wanted.tokens
+        assert got.loss == pytest.approx(wanted.loss, rel=1e-5)
+        assert got.grad_norm == pytest.approx(wanted.grad_norm, rel=1e-4)

@@ -2,7 +2,7 @@
 
 The forward keeps only the states at the boundaries of ranges. Head and objective run eagerly on the
 last one. Then each range is recomputed and differentiated, last to first, and its boundary freed:
-one extra forward in all, whatever the size of a range. Rows stream one after the other.
+one extra forward in all, whatever the size of a range. Rows stream one after the other, or packed.
 """
 
 from __future__ import annotations
@@ -52,28 +52,28 @@ class Segmented:
         loss = mx.array(0.0)
         metrics: Metrics = {}
         gradients: Gradients = {}
-        for row in rows:
-            share, shares = self._row(policy, objective, row, totals, reference, step, gradients)
+        for group in policy.groups(rows):
+            share, shares = self._rows(policy, objective, group, totals, reference, step, gradients)
             loss = loss + share
             for name, value in shares.items():
                 metrics[name] = metrics[name] + value if name in metrics else value
             mx.eval(loss, metrics)
         return loss, metrics, gradients
 
-    def _row(
+    def _rows(
         self,
         policy: Policy,
         objective: Objective,
-        row: ScoredRow,
+        rows: Sequence[ScoredRow],
         totals: Totals,
         reference: Reference | None,
         step: int,
         gradients: Gradients,
     ) -> tuple[mx.array, Metrics]:
-        """Loss and metric shares of one row; its gradients are added to `gradients`."""
-        length = max(len(sequence.ids) for sequence in row.sequences)
+        """Loss and metric shares of some rows; their gradients are added to `gradients`."""
+        length = max(len(sequence.ids) for row in rows for sequence in row.sequences)
         flow = InFlight(self.ahead if length <= _LONG_ROW else 0)
-        streams = policy.streams([row], step)
+        streams = policy.streams(rows, step)
         boundaries = [self._forward(policy, stream, flow) for stream in streams]
         parts: list[mx.array] = []
         jacobians: list[mx.array] = []
@@ -85,7 +85,7 @@ class Segmented:
             jacobians.append(jacobian)
 
         def loss(parts: list[mx.array]) -> tuple[mx.array, Metrics]:
-            return objective.loss(rows_of([row], streams, parts, reference), totals)
+            return objective.loss(rows_of(rows, streams, parts, reference), totals)
 
         (share, shares), wanted = mx.value_and_grad(loss)(parts)
         flow.start([share, *shares.values(), *wanted])

@@ -17,11 +17,13 @@ class Lengths:
         sequence: all of them; for a pair, of its longer sequence.
         prompt: what a pair's sequences share.
         trained: how many of an SFT row are trained; None counts as all.
+        packed: tokens of a row that is packed with such sequences; 0 if it is not.
     """
 
     sequence: int
     prompt: int = 0
     trained: int | None = None
+    packed: int = 0
 
     @property
     def answer(self) -> int:
@@ -51,6 +53,10 @@ def longest_of(rows: Iterable[TokenisedExample], config: RunConfig) -> list[Leng
     found = [_of(row) for row in rows]
     if not found:
         return []
+    if config.packing:
+        longest = max(row.sequence for row in found)
+        total = min(sum(row.sequence for row in found), config.max_seq_length)
+        return [Lengths(longest, packed=max(longest, total))]
     most = max(found, key=lambda row: pieces_of(row, config, 1).tokens)
     scored = max(found, key=lambda row: pieces_of(row, config, 1).scored)
     return list({max(found, key=lambda row: row.sequence), most, scored})
@@ -58,12 +64,17 @@ def longest_of(rows: Iterable[TokenisedExample], config: RunConfig) -> list[Leng
 
 def assumed(config: RunConfig, longest: int | None = None) -> Lengths:
     """A row as long as can be, of whose prompt nothing is known."""
-    return Lengths(min(longest or config.max_seq_length, config.max_seq_length))
+    sequence = min(longest or config.max_seq_length, config.max_seq_length)
+    return Lengths(sequence, packed=config.max_seq_length if config.packing else 0)
 
 
 def pieces_of(row: Lengths, config: RunConfig, bucket: int) -> Pieces:
     """How one row runs; lengths are padded to multiples of `bucket`."""
     length = _up(row.sequence, bucket)
+    if row.packed:
+        whole, rest = divmod(_up(row.packed, bucket), length)
+        squares = [length * length] * whole + [rest * rest] * (rest > 0)
+        return Pieces(whole * length + rest, row.packed, tuple(squares))
     if config.method not in PREFERENCE:
         trained = row.sequence if row.trained is None else row.trained
         return Pieces(length, trained, (length * length,))

@@ -27,11 +27,15 @@ class RowKey:
 
 @dataclass(frozen=True, slots=True)
 class DropoutPlan:
-    """Who is in the forward that runs now; row i of the batch is `rows[i]`."""
+    """Who is in the forward that runs now; row i of the batch is `rows[i]`.
+
+    With `in_a_row` the batch is one row, in which they come one after the other.
+    """
 
     seed: int
     step: int
     rows: tuple[RowKey, ...]
+    in_a_row: bool = False
 
 
 class DropoutSwitch:
@@ -54,7 +58,7 @@ def drop(x: mx.array, rate: float, plan: DropoutPlan, target: int) -> mx.array:
     """Inverted dropout of x.
 
     Args:
-        x: inputs [B, T, D], right-padded; B is the number of rows of the plan.
+        x: inputs [B, T, D], right-padded; B is the number of rows of the plan, or 1.
         rate: share of elements set to zero; the rest is divided by 1 - rate.
         plan: which rows these are.
         target: number of the adapted layer.
@@ -65,10 +69,11 @@ def drop(x: mx.array, rate: float, plan: DropoutPlan, target: int) -> mx.array:
         length = min(row.length, width)
         key = _key(plan.seed, plan.step, row.row, row.side, target)
         mask = mx.random.bernoulli(1 - rate, (length, depth), key=key)
-        if length < width:
+        if length < width and not plan.in_a_row:
             mask = mx.pad(mask, [(0, width - length), (0, 0)])
         masks.append(mask)
-    return x * mx.stack(masks).astype(x.dtype) * (1 / (1 - rate))
+    mask = mx.concatenate(masks)[None] if plan.in_a_row else mx.stack(masks)
+    return x * mask.astype(x.dtype) * (1 / (1 - rate))
 
 
 def _key(*parts: int) -> mx.array:

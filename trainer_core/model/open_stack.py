@@ -22,9 +22,11 @@ from trainer_core.model.self_check import (
     GradientCheck,
     Rows,
     after_prompt,
+    by_themselves,
     continued,
     in_ranges,
     joined,
+    packed,
     rows_of_pair,
     same,
 )
@@ -58,6 +60,7 @@ class CheckedStack:
         prefix: why a prompt cannot be shared by two answers.
         blocks: why the head cannot be cut into blocks of the vocabulary.
         joins: whether prompt and answers can run in one row, see `joined`.
+        packs: whether sequences of their own can, see `in_a_row`.
         vocabulary: number of tokens of the head, if it can.
     """
 
@@ -67,6 +70,7 @@ class CheckedStack:
     prefix: str = ""
     blocks: str = ""
     joins: bool = False
+    packs: bool = False
     vocabulary: int = 0
 
 
@@ -191,6 +195,9 @@ def _gradients(checked: CheckedStack, adapter: Adapter, stack: LayerStack) -> Ch
     check = GradientCheck(adapter, stack, _LONG)
     if not check.segments():
         return replace(checked, segments=_SEGMENTS, prefix=_SEGMENTS)
+    checked = replace(
+        checked, packs=same(lambda: (packed(stack, _LONG), by_themselves(stack, _LONG)))
+    )
     if checked.prefix or not check.prefix():
         return replace(checked, prefix=checked.prefix or _PREFIX)
     return replace(checked, joins=_joins(stack))

@@ -13,6 +13,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from trainer_core.model.in_a_row import sequences_in_force
 from trainer_core.model.joined import join, run_joined
 from trainer_core.model.lora import Adapter
 from trainer_core.model.prefix_cache import Capture, Continue
@@ -83,6 +84,21 @@ def joined(stack: LayerStack, rows: Rows) -> mx.array:
         raise ValueError("its masks are not plain")
     hidden = stack.final(run_joined(stack, state, 0, len(stack)).stream)
     return hidden[0, rows.prompt :].reshape(2, -1, hidden.shape[-1])
+
+
+def packed(stack: LayerStack, rows: Rows) -> mx.array:
+    """Hidden states [1, T + prompt, D] of the first row and, behind it, the second's prompt."""
+    length = rows.ids.shape[1]
+    ids = mx.concatenate([rows.ids[:1], rows.ids[1:, : rows.prompt]], axis=1)
+    state = stack.embed(ids)
+    with sequences_in_force([length, rows.prompt]):
+        return stack.final(stack.run(state, 0, len(stack)).stream)
+
+
+def by_themselves(stack: LayerStack, rows: Rows) -> mx.array:
+    """The hidden states of `packed`, each row by itself."""
+    parts = [stack.hidden(rows.ids[:1]), stack.hidden(rows.ids[1:, : rows.prompt])]
+    return mx.concatenate(parts, axis=1)
 
 
 class GradientCheck:

@@ -76,9 +76,9 @@ def _read(file: Path, model: nn.Module, model_type: str) -> CheckedStack | None:
     """A verdict that was kept, on the stack of this model."""
     try:
         kept: Any = json.loads(file.read_text(encoding="utf-8"))
-        head, joins, blocks = kept["head"], kept["joins"], kept["blocks"]
-        vocabulary = kept["vocabulary"]
-        if not (isinstance(joins, bool) and isinstance(blocks, str)):
+        head, blocks, vocabulary = kept["head"], kept["blocks"], kept["vocabulary"]
+        joins, packs = kept["joins"], kept["packs"]
+        if not (isinstance(joins, bool) and isinstance(packs, bool) and isinstance(blocks, str)):
             raise ValueError("its values are of other kinds")
         stack = make_stack(model, model_type)
         stack.head = dict(model.named_modules())[head] if vocabulary else None
@@ -89,7 +89,7 @@ def _read(file: Path, model: nn.Module, model_type: str) -> CheckedStack | None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         _LOG.warning("%s is ignored, the model's layers are checked again: %r", file, error)
         return None
-    return CheckedStack(stack, blocks=blocks, joins=joins, vocabulary=vocabulary)
+    return CheckedStack(stack, blocks=blocks, joins=joins, packs=packs, vocabulary=vocabulary)
 
 
 def _write(file: Path, checked: CheckedStack, model: nn.Module) -> None:
@@ -97,6 +97,7 @@ def _write(file: Path, checked: CheckedStack, model: nn.Module) -> None:
     kept = {
         "head": head,
         "joins": checked.joins,
+        "packs": checked.packs,
         "blocks": checked.blocks,
         "vocabulary": checked.vocabulary,
     }

@@ -126,6 +126,12 @@ def test_gradients_are_those_of_the_whole_model(name: str, method: Method, count
         size = min(count, 1 + number % 3)
         distance = relative(gradients(policy, backward, method, count, size), wanted)
         assert distance < 2e-5, (kind, backward, prefix, size, distance)
+    if checked.packs and method == "sft":
+        fused = Head("fused", stack.project, 7, blocks)
+        for backward in (whole_graph, Segmented(2)):
+            packed = Policy(stack, adapter, fused, pack_tokens=1000, packs=True)
+            distance = relative(gradients(packed, backward, method, count, count), wanted)
+            assert distance < 2e-5, ("packed", backward, distance)
 
 
 def test_the_page_says_what_is_so() -> None:

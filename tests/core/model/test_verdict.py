@@ -45,7 +45,7 @@ def test_the_second_opening_is_the_first_without_a_check(
     loaded = load_model(golden / family)
     second = open_stack_once(loaded, TARGETS)
     assert len(checks) == len(kept(dirs)) == 1
-    for name in ("whole", "segments", "prefix", "blocks", "joins", "vocabulary"):
+    for name in ("whole", "segments", "prefix", "blocks", "joins", "packs", "vocabulary"):
         assert getattr(second, name) == getattr(first, name)
     assert type(second.stack) is type(first.stack)
     hidden = second.stack.hidden(IDS)[0]
@@ -94,10 +94,16 @@ def test_a_model_with_its_own_code_is_checked_each_time(golden: Path, checks: li
     "text",
     [
         *("", "[]", "{}", "\x00", "null"),
-        '{"head": "lm_head", "joins": 1, "blocks": "", "vocabulary": 256}',
-        '{"head": "no", "joins": true, "blocks": "", "vocabulary": 256}',
-        '{"head": "model.embed_tokens", "joins": true, "blocks": "", "vocabulary": 7}',
-        '{"head": "model.norm", "joins": true, "blocks": "", "vocabulary": "x"}',
+        *(
+            f'{{"head": {head}, "joins": {joins}, "packs": true, "blocks": "", "vocabulary": {v}}}'
+            for head, joins, v in (
+                ('"lm_head"', "1", "256"),
+                ('"no"', "true", "256"),
+                ('"model.embed_tokens"', "true", "7"),
+                ('"model.norm"', "true", '"x"'),
+            )
+        ),
+        '{"head": "lm_head", "joins": true, "packs": 1, "blocks": "", "vocabulary": 256}',
     ],
 )
 def test_a_broken_record_is_ignored_and_replaced(

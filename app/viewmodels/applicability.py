@@ -64,6 +64,8 @@ def _why_idle(key: str, values: Mapping[str, Any]) -> str | None:
         return "SFT is judged by its loss; accuracy and margin need pairs"
     if key == "group_by_length" and values.get("batch_size") == 1:
         return "a batch of one row has nothing to group"
+    if key == "group_by_length" and values.get("packing"):
+        return "packed rows have no padding"
     if key in _OF_ADAPTER and values.get("warm_start"):
         return "taken from the adapter that training starts from"
     if key == "dpo_reference" and not values.get("warm_start"):

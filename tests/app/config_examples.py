@@ -11,6 +11,7 @@ from app.viewmodels.field_spec import FieldSpec, Kind
 NEEDS: dict[str, dict[str, Any]] = {
     "valid_fraction": {"data": "rows"},
     "best_metric": {"method": "orpo"},
+    "group_by_length": {"batch_size": 4},
     "dpo_reference": {"method": "dpo", "warm_start": "adapter"},
 }
 """What has to be chosen first where the option's own metadata does not say it."""

@@ -18,6 +18,7 @@ from app.viewmodels.field_spec import FieldSpec, Kind, field_specs
 from app.viewmodels.field_text import as_value, read_text
 from app.viewmodels.hub_models import cached_models
 from app.viewmodels.number_text import neighbour, read_float
+from app.viewmodels.presets import Preset
 from app.viewmodels.section_summary import section_summary
 from trainer_core.config import RunConfig
 
@@ -153,6 +154,11 @@ class ConfigViewModel(QObject):
         values = {key: getattr(config, key) for key in RunConfig.model_fields}
         length_by: LengthBy = "epochs" if config.epochs is not None else "iters"
         self._edit(_Form(values, length_by), tag="")
+
+    def apply(self, preset: Preset) -> None:
+        """Take the settings of a preset. Can be undone like any edit."""
+        length_by: LengthBy = "epochs" if "epochs" in preset.values else "iters"
+        self._edit(_Form(preset.over(self._form.values), length_by), tag="")
 
     def restore(self, values: Mapping[str, Any]) -> None:
         """Show the form as it was left at another time: what `values` gave, also after JSON."""

@@ -13,6 +13,7 @@ from app.settings import Settings
 from app.viewmodels.config_vm import ConfigViewModel
 from app.viewmodels.documents_vm import DocumentsViewModel
 from app.viewmodels.notice_vm import error_notice
+from app.viewmodels.presets import Preset, presets
 from app.viewmodels.run_vm import RunState
 from app.viewmodels.session import Session
 from app.views import dialogs
@@ -49,6 +50,8 @@ class WindowCommands(QObject):
         self._connect(window.actions_table)
         window.may_close = self.may_close
         window.open_recent = self.open_config
+        window.choose_preset = self.choose_preset
+        window.set_presets(presets())
         self._on_run_changed()
         self._on_documents_changed()
 
@@ -73,6 +76,11 @@ class WindowCommands(QObject):
             self._documents.open(path)
         except TrainerError as error:
             self._show(error)
+
+    def choose_preset(self, preset: Preset) -> None:
+        """Give the form the preset's settings; what it trains on what stays."""
+        self._form.apply(preset)
+        self._session.log.say(f"{preset.name}: {preset.description}")
 
     def save_config(self, path: Path) -> None:
         """Write the form to a file, or say why not."""
@@ -187,6 +195,7 @@ class WindowCommands(QObject):
         table.open_run.setEnabled(run.run_folder is not None)
         for action in (table.new_sample, table.open_config):
             action.setEnabled(not run.active)
+        self._window.set_presets_usable(not run.active)
         self._form.set_locked(run.active)
         self._window.set_run_text(run.run_name, str(run.run_folder or ""))
 

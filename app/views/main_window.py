@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.settings import Settings
+from app.viewmodels.presets import Preset
 from app.views.actions import Actions
 from app.views.log_panel import LogPanel
 from app.views.notice_bar import NoticeBar
@@ -50,6 +51,7 @@ class MainWindow(QMainWindow):
     Attributes:
         may_close: asked when the window is to close; False keeps it open.
         open_recent: called with the chosen file of the Recent menu.
+        choose_preset: called with the chosen entry of the Presets menu.
     """
 
     def __init__(self, actions: Actions, panels: Panels) -> None:
@@ -58,8 +60,11 @@ class MainWindow(QMainWindow):
         self.panels = panels
         self.may_close: Callable[[], bool] = lambda: True
         self.open_recent: Callable[[Path], None] = lambda _: None
+        self.choose_preset: Callable[[Preset], None] = lambda _: None
         self.setObjectName("main")
         self._recent = QMenu("Open &recent", self)
+        self._presets = QMenu("&Presets", self)
+        self._presets.setToolTipsVisible(True)
         self._run_name = QLabel()
         self._run_name.setProperty("role", "small")
         self._columns = QSplitter(Qt.Orientation.Horizontal)
@@ -78,6 +83,17 @@ class MainWindow(QMainWindow):
             action.setToolTip(str(path))
             action.triggered.connect(lambda _=False, chosen=path: self.open_recent(chosen))
         self._recent.setEnabled(bool(paths))
+
+    def set_presets(self, presets: list[Preset]) -> None:
+        """Fill the Presets menu."""
+        for preset in presets:
+            action = self._presets.addAction(preset.name)
+            action.setToolTip(preset.description)
+            action.triggered.connect(lambda _=False, chosen=preset: self.choose_preset(chosen))
+
+    def set_presets_usable(self, usable: bool) -> None:
+        """Whether one may be chosen now."""
+        self._presets.setEnabled(usable)
 
     def set_run_text(self, text: str, tip: str = "") -> None:
         """What stands at the right end of the tool bar."""
@@ -136,6 +152,7 @@ class MainWindow(QMainWindow):
         menus: dict[str, list[QAction | QMenu | None]] = {
             "&File": [
                 table.new_sample,
+                self._presets,
                 table.open_config,
                 self._recent,
                 table.save_config,

@@ -173,4 +173,5 @@ def test_presets_load_with_a_model_and_data(path: Path) -> None:
 
 
 def test_there_are_presets() -> None:
-    assert [path.stem for path in PRESETS] == ["careful", "preference", "quick-try"]
+    names = ["careful", "long-context", "low-memory", "preference", "quick-try"]
+    assert [path.stem for path in PRESETS] == names

@@ -176,8 +176,9 @@ class RunConfig(BaseModel):
         "from.", advanced=True, path=True)
     rank_scaling: Literal["constant", "by_bits", "by_kl"] = _lora(
         "constant", "Rank scaling", "Same rank everywhere, or more where a mixed quantisation "
-        "keeps more bits: rank x bits / 4.",
-        **_later("rank scaling by KL is", "constant", "by_bits"))
+        "keeps more bits: rank x bits / 4 with `by_bits`. `by_kl` goes by the sensitivities that "
+        "the model's folder records, half to twice the rank, and by bits where it has none.",
+        advanced=True)
     rs_lora: bool = _lora(
         False, "rsLoRA", "Multiply B A by scale x the root of the rank, that is by alpha over the "
         "root of the rank, so that a higher rank does not weaken what each part of it adds.",
@@ -333,7 +334,7 @@ def broken_rules(values: Mapping[str, Any]) -> list[tuple[str, str]]:
         broken.append(("best_metric", "sft has no accuracy and no margin; its metric is loss"))
     if values.get("rs_lora") and values.get("warm_start"):
         broken.append(("rs_lora", "a warm start keeps the adapter's own multiplier"))
-    if values.get("rank_scaling") == "by_bits" and values.get("warm_start"):
+    if values.get("rank_scaling", "constant") != "constant" and values.get("warm_start"):
         broken.append(("rank_scaling", "a warm start keeps the adapter's own ranks"))
     if values.get("group_by_length") and values.get("batch_size", 1) == 1:
         broken.append(("group_by_length", "a batch of one row has nothing to group"))

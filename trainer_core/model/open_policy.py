@@ -14,7 +14,8 @@ from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_
 from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
 from trainer_core.model.lora import Adapter, attach, multiplier
 from trainer_core.model.open_stack import CheckedStack, unchecked
-from trainer_core.model.ranks import ranks_by_bits, spread
+from trainer_core.model.ranks import ranks_by_bits, ranks_by_kl, spread
+from trainer_core.model.sensitivities import read_sensitivities
 from trainer_core.model.targets import Targets, blocks_of, choose
 from trainer_core.model.trainable import check_trainable
 from trainer_core.model.verdict import open_stack_once
@@ -64,6 +65,9 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
     ranks = dict.fromkeys(targets.paths, config.rank)
     if config.rank_scaling == "by_bits":
         ranks = ranks_by_bits(targets.paths, loaded.bits, config.rank)
+    elif config.rank_scaling == "by_kl":
+        kl = read_sensitivities(folder)
+        ranks = ranks_by_kl(targets.paths, kl, loaded.bits, config.rank)
     highest = max(ranks.values())
     by = multiplier(config.scale, config.rank, highest) if config.rs_lora else config.scale
     spec = AdapterSpec(
@@ -88,8 +92,9 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
     check_trainable(loaded.model, adapter)
     checked = open_stack_once(loaded, targets.paths)
     warnings = [Warned("targets", text) for text in targets.warnings]
-    if config.rank_scaling == "by_bits":
-        warnings.append(_ranks_told(ranks))
+    if config.rank_scaling != "constant":
+        unknown = config.rank_scaling == "by_kl" and not read_sensitivities(folder)
+        warnings.append(_ranks_told(ranks, unknown))
     return AdaptedModel(loaded, adapter, spec, checked, warnings)
 
 
@@ -140,14 +145,15 @@ def _misfit(folder: Path, why: str) -> ModelError:
     )
 
 
-def _ranks_told(ranks: dict[str, int]) -> Warned:
-    """What `by_bits` came to; without a quantised base it comes to nothing."""
+def _ranks_told(ranks: dict[str, int], unknown: bool) -> Warned:
+    """What rank scaling came to; without a base that tells layers apart it comes to nothing."""
+    why = "the model's folder records no sensitivities, so bits decide; " if unknown else ""
     if len(set(ranks.values())) > 1:
-        return Warned("ranks", f"ranks by bits: {spread(ranks)}")
+        return Warned("ranks", f"{why}ranks: {spread(ranks)}")
     rank = next(iter(ranks.values()))
     return Warned(
         "ranks",
-        f"every layer has rank {rank}, because all of them are stored in the same number of bits",
+        f"{why}every layer has rank {rank}, because nothing tells them apart",
         "leave out rank_scaling, or choose a model of mixed quantisation",
     )
 

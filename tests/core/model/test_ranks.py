@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from tests.core.runs import GOLDEN, fresh_config, run
+from trainer_core.errors import ModelError
 from trainer_core.events import Warned
 from trainer_core.export.mlx import export_adapter
 from trainer_core.model.adapter_files import read_parameters
 from trainer_core.model.load import WeightPolicy, load_model
 from trainer_core.model.open_policy import open_for_training, open_with_adapter
-from trainer_core.model.ranks import ranks_by_bits, spread
+from trainer_core.model.ranks import ranks_by_bits, ranks_by_kl, spread
+from trainer_core.model.sensitivities import read_sensitivities
 from trainer_core.plan import make_plan
 
 
@@ -27,6 +29,62 @@ def test_the_rank_is_in_proportion_to_the_bits() -> None:
     assert ranks_by_bits("abcde", bits, 8) == {"a": 8, "b": 16, "c": 6, "d": 12, "e": 8}
     assert ranks_by_bits("ac", bits, 1) == {"a": 2, "c": 2}
     assert spread({"a": 8, "b": 16, "c": 8}) == "8 for 2 layers, 16 for 1 layer"
+
+
+def test_the_rank_is_in_proportion_to_the_sensitivity() -> None:
+    kl = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 9.0, "z": 0.25}  # sorted, the third is 0.25
+    ranks = ranks_by_kl("abcde", kl, {"e": 8}, 8)
+    # 8 * 0.4 is below half; 8 * 0.8 and 8 * 1.2 rounded up; 8 * 36 above twice; e by its bits.
+    assert ranks == {"a": 4, "b": 7, "c": 10, "d": 16, "e": 16}
+    assert ranks_by_kl("a", {"a": 1.0}, {}, 1) == {"a": 2}
+    assert ranks_by_kl("ab", {}, {"a": 8}, 8) == {"a": 16, "b": 8}
+    assert ranks_by_kl("ab", {"a": -1.0, "b": -2.0}, {}, 8) == {"a": 8, "b": 8}
+
+
+FORMS: list[tuple[str, Any]] = [
+    ("optiq_metadata.json", {"per_layer": {"x.q_proj": {"kl": 0.5, "bits": 8}, "y": {}}}),
+    ("optiq_metadata.json", {"optimization": {"per_layer": [{"name": "x.q_proj", "kl": 0.5}]}}),
+    ("tiny_sensitivities.json", [["x.q_proj", 0.5]]),
+    ("sensitivities.json", {"per_layer": {"x.q_proj.weight": 0.5}}),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), FORMS)
+def test_sensitivities_are_read_in_every_form(tmp_path: Path, name: str, content: Any) -> None:
+    assert read_sensitivities(tmp_path) == {}
+    (tmp_path / name).write_text(json.dumps(content))
+    assert read_sensitivities(tmp_path) == {"x.q_proj": 0.5}
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", "[1]", '{"per_layer": 3}', '[["a", "b"]]', '[["a", NaN]]', "[{}]"]
+)
+def test_a_file_of_something_else_is_one_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / "optiq_metadata.json").write_text(content)
+    with pytest.raises(ModelError, match=r"optiq_metadata.json cannot be read") as caught:
+        read_sensitivities(tmp_path)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_ranks_by_kl_train_and_export(tmp_path: Path, recorded: bool) -> None:
+    from mlx_lm.tuner.utils import load_adapters
+
+    model = tmp_path / "model"
+    shutil.copytree(GOLDEN / "llama", model)
+    if recorded:
+        paths = [f"model.layers.{n}.self_attn.{p}_proj" for n in range(2) for p in "qkvo"]
+        kl = {path: {"kl": 1.0 + 3.0 * path.endswith("v_proj")} for path in paths}
+        (model / "optiq_metadata.json").write_text(json.dumps({"per_layer": kl}))
+    ran = run(fresh_config(tmp_path / "runs", model=str(model), rank=4, rank_scaling="by_kl"))
+    told = next(w.message for w in ran.of(Warned) if w.code == "ranks")
+    assert ("records no sensitivities" in told) == (not recorded)
+    assert ("8 for 2 layers" in told) == recorded
+    export_adapter(ran.folder.path, tmp_path / "out")
+    ids = mx.array([[5, 80, 90, 100, 3, 7]])
+    theirs = load_adapters(load_model(model, "keep").model, str(tmp_path / "out"))(ids)
+    ours = open_with_adapter(model, ran.folder.adapter, "keep").model(ids)
+    np.testing.assert_allclose(np.array(theirs), np.array(ours), atol=2e-5)
 
 
 @pytest.fixture(scope="module")

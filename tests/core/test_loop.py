@@ -152,6 +152,28 @@ def test_stops_early_when_nothing_improves(tmp_path: Path) -> None:
     loads(ran.folder.best)
 
 
+@pytest.mark.parametrize("metric", ["loss", "accuracy", "margin"])
+def test_the_best_is_the_best_by_the_metric_that_was_asked_for(tmp_path: Path, metric: str) -> None:
+    ran = run(
+        small_config(
+            tmp_path, iters=12, steps_per_eval=1, learning_rate=0.02, best_metric=metric, seed=3
+        )
+    )
+    sign = -1 if metric == "loss" else 1
+    highest: float | None = None
+    wanted: list[int] = []
+    for event in ran.of(Validation):
+        value = sign * getattr(event, metric)
+        assert value == value, "a validation was not finite"
+        if highest is None or value > highest:
+            highest = value
+            wanted.append(event.step)
+    assert [event.step for event in ran.of(Validation) if event.best] == wanted
+    assert ran.finished is not None
+    assert ran.finished.best_step == wanted[-1]
+    assert written_step(ran.folder.best) == wanted[-1]
+
+
 @pytest.mark.parametrize("method", ["sft", "dpo", "orpo"])
 def test_stop_ends_after_the_step_in_hand(tmp_path: Path, method: str) -> None:
     control = Control()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,29 @@ def _lines(name: str, series: dict[str, list[dict[str, float]]]) -> Any:
             x, y = [p["x"] for p in points], [p[key] * unit for p in points]
             pen = pg.mkPen(colour, width=2)
             plot.plot(x, y, pen=pen, symbol="o", symbolSize=7, symbolBrush=colour, name=title)
+        points = [point for own in series.values() for point in own]
+        plot.getAxis("bottom").setTicks([_marks(sorted({p["x"] for p in points}))])
+        plot.getAxis("left").setTicks([_marks(_steps([p[key] * unit for p in points]))])
     return window
+
+
+def _steps(values: list[float]) -> list[float]:
+    """1, 2 and 5 of every decade that these values reach into, and one on either side."""
+    values = [value for value in values if value > 0]
+    if not values:
+        return []
+    first, last = (math.floor(math.log10(end)) for end in (min(values), max(values)))
+    every = [digit * 10.0**decade for decade in range(first, last + 1) for digit in (1, 2, 5)]
+    return [step for step in every if min(values) / 2 <= step <= max(values) * 2]
+
+
+def _marks(values: list[float]) -> list[tuple[float, str]]:
+    """Places on a logarithmic axis, and what stands there."""
+    return [
+        (math.log10(value), f"{value:,.3g}" if value < 1000 else f"{value:,.0f}")
+        for value in values
+        if value > 0
+    ]
 
 
 def _top(groups: list[list[dict[str, Any]]], key: str, unit: float) -> float:

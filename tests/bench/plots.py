@@ -75,6 +75,7 @@ def _lines(name: str, series: dict[str, list[dict[str, float]]]) -> Any:
     for column, (key, label, unit) in enumerate(PANELS):
         plot = window.addPlot(row=0, col=column, title=label)
         plot.setLogMode(x=True, y=True)
+        plot.getViewBox().setDefaultPadding(0.06)  # or the last number has no room
         plot.showGrid(x=True, y=True, alpha=0.3)
         plot.setLabel("bottom", name)
         if column == 0:

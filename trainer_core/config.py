@@ -116,8 +116,8 @@ class RunConfig(BaseModel):
         "padding. Pairs that share their prompts run one by one and need none.", advanced=True)
     packing: bool = _data(
         False, "Packing", "Put rows behind one another in rows of up to the sequence length, of "
-        "which `batch_size` then counts. Each sees only itself, so that it learns as without; "
-        "short rows take less time.", advanced=True, applies={"method": ("sft",)})
+        "which `batch_size` then counts. Each sees only itself, so that it learns as without, and "
+        "nothing is spent on padding.", advanced=True, applies={"method": ("sft",)})
     val_rows: int = _data(
         32, "Validation rows", "At most this many validation rows are evaluated each time. 0 means "
         "all.", unit="rows", advanced=True, ge=0)

@@ -188,7 +188,7 @@ class ConfigViewModel(QObject):
     @property
     def method_note(self) -> str:
         """What the chosen method does, in a line."""
-        return field_help.METHOD_NOTES[self._form.values["method"]]
+        return field_help.method_note(self._form.values)
 
     def matches(self, key: str, query: str) -> bool:
         """Whether an option is what somebody who types `query` looks for."""

@@ -34,13 +34,21 @@ _EMPTY_MEANS = {
     "target_modules": "auto",
 }
 
-METHOD_NOTES = {
+_METHOD_NOTES = {
     "sft": "Learns to imitate the answers in the data.",
     "dpo": "Learns from pairs of answers, held close to a reference.",
     "orpo": "Learns from pairs of answers in one loss, without a reference.",
+    "cpo": "Learns from pairs of answers and imitates the better one, without a reference.",
+    "simpo": "Learns from pairs of answers by their mean likelihood, without a reference.",
 }
 
 _KEEPS_SCALE = ("rank", "scale")
+
+
+def method_note(values: Mapping[str, Any]) -> str:
+    """What the chosen method does, in a line."""
+    loss = values["preference_loss"] if values["method"] == "dpo" else ""
+    return _METHOD_NOTES.get(loss) or _METHOD_NOTES[values["method"]]
 
 
 def tool_tip(spec: FieldSpec, idle: str | None) -> str:

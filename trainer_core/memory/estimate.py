@@ -9,9 +9,10 @@ from pathlib import Path
 
 from trainer_core.config import RunConfig
 from trainer_core.memory.costs import Costs, costs_of
-from trainer_core.memory.geometry import Geometry, adapter_parameters, geometry_of
+from trainer_core.memory.geometry import Geometry, adapted_layers, geometry_of
 from trainer_core.memory.lengths import Lengths, Pieces, assumed, pieces_of
 from trainer_core.model_files import read_json, read_tensors
+from trainer_core.sensitivities import read_sensitivities
 
 _FLOAT32 = 4
 _BLOCK = 256  # queries that blocked attention takes at a time
@@ -124,14 +125,16 @@ def estimate(
         if tensor.dtype in ("F32", "BF16", "F16"):
             by_type[tensor.dtype] = by_type.get(tensor.dtype, 0) + tensor.parameters
     rows = [assumed(config, longest)] if longest is None or isinstance(longest, int) else longest
-    geometry, costs = geometry_of(shape, tensors, config), costs_of(kind)
+    kl = read_sensitivities(folder) if config.rank_scaling == "by_kl" else {}
+    adapted = adapted_layers(tensors, config, kl)
+    geometry, costs = geometry_of(shape, tensors, adapted), costs_of(kind)
     phases = [phase for row in rows for phase in _phases(row, config, geometry, costs)]
     return MemoryEstimate(
         parameters=sum(t.parameters for t in tensors),
         stored=sum(t.stored for t in tensors),
         quantised=any(t.dtype.startswith("Q") for t in tensors),
         dtype=max(by_type, key=lambda name: by_type[name]) if by_type else "",
-        adapter_parameters=adapter_parameters(tensors, config),
+        adapter_parameters=sum(one.parameters for one in adapted),
         phases=(*phases, Phase(gradients=2 + (config.grad_clip > 0))),  # the update
         rest=costs.rest,
     )

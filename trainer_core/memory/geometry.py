@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainer_core.config import RunConfig
 from trainer_core.model_files import Tensor
+from trainer_core.ranks import ranks_by_bits, ranks_by_kl
 
 _ROUTER = re.compile(r"(^|\.)(router|gate|shared_expert_gate|wg|altup)(\.|$)")
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.(.+)\.weight$")
@@ -30,7 +32,7 @@ class Geometry:
         gelu: whether the feed-forward part's gate is a GELU, of which more is kept.
         soft_cap: whether attention's scores are capped, which keeps them once more.
         adapters: adapted linear layers of a block.
-        rank: of each.
+        rank: of each, on average.
     """
 
     layers: int
@@ -45,7 +47,7 @@ class Geometry:
     gelu: bool
     soft_cap: bool
     adapters: float
-    rank: int
+    rank: float
 
     @property
     def kept(self) -> float:
@@ -69,13 +71,15 @@ class Geometry:
         return 3 * self.inner + 2 * self.width
 
 
-def geometry_of(shape: dict[str, Any], tensors: list[Tensor], config: RunConfig) -> Geometry:
+def geometry_of(
+    shape: dict[str, Any], tensors: list[Tensor], adapted: Sequence[Adapted]
+) -> Geometry:
     """The sizes of a model.
 
     Args:
         shape: its config.json.
         tensors: its weights.
-        config: says what is adapted.
+        adapted: see `adapted_layers`.
     """
     text = shape.get("text_config") or shape
     layers = int(text.get("num_hidden_layers") or text.get("n_layer") or 0)
@@ -86,7 +90,6 @@ def geometry_of(shape: dict[str, Any], tensors: list[Tensor], config: RunConfig)
     names = [found[2] for t in tensors if (found := _LAYER.search(t.name)) and found[1] == "0"]
     activation = str(text.get("hidden_act") or text.get("hidden_activation") or "")
     family = str(text.get("model_type", ""))
-    chosen = _adapted(tensors, config)
     return Geometry(
         layers=layers,
         width=width,
@@ -101,35 +104,72 @@ def geometry_of(shape: dict[str, Any], tensors: list[Tensor], config: RunConfig)
         head_norms=any(re.search(r"[qk]_(layer)?norm", name) for name in names),
         gelu="gelu" in activation or family.startswith("gemma"),
         soft_cap=bool(text.get("attn_logit_softcapping")) or family == "gemma2",
-        adapters=len(chosen) / max(layers, 1),
-        rank=config.rank,
+        adapters=len(adapted) / max(layers, 1),
+        rank=sum(one.rank for one in adapted) / max(len(adapted), 1),
     )
 
 
-def adapter_parameters(tensors: list[Tensor], config: RunConfig) -> int:
-    """Elements of A and B over the linears that `target_modules` and `num_layers` name."""
-    return sum(config.rank * (a + b) for a, b in _adapted(tensors, config))
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """An adapted linear layer."""
+
+    outputs: int
+    inputs: int
+    rank: int
+
+    @property
+    def parameters(self) -> int:
+        """Elements of A and B."""
+        return self.rank * (self.outputs + self.inputs)
 
 
-def _adapted(tensors: list[Tensor], config: RunConfig) -> list[tuple[int, int]]:
-    """Shapes of the adapted linears."""
-    linears = []
+def adapted_layers(
+    tensors: list[Tensor], config: RunConfig, kl: Mapping[str, float]
+) -> list[Adapted]:
+    """The linears that `target_modules` and `num_layers` name.
+
+    Args:
+        tensors: a model's weights.
+        config: says what is adapted, and how ranks are scaled.
+        kl: what the model's folder records of its layers' sensitivities.
+    """
+    chosen = _chosen(tensors, config)
+    paths = [tensor.name.removesuffix(".weight") for tensor in chosen]
+    bits = {
+        path: int(tensor.dtype[1:])
+        for path, tensor in zip(paths, chosen, strict=True)
+        if tensor.dtype.startswith("Q")
+    }
+    ranks = dict.fromkeys(paths, config.rank)
+    if config.rank_scaling == "by_bits":
+        ranks = ranks_by_bits(paths, bits, config.rank)
+    elif config.rank_scaling == "by_kl":
+        ranks = ranks_by_kl(paths, kl, bits, config.rank)
+    return [
+        Adapted(tensor.shape[0], tensor.shape[1], ranks[path])
+        for path, tensor in zip(paths, chosen, strict=True)
+    ]
+
+
+def _chosen(tensors: list[Tensor], config: RunConfig) -> list[Tensor]:
+    """Weights of the adapted linears."""
+    linears: list[tuple[int, str, Tensor]] = []
     for tensor in tensors:
         found = _LAYER.search(tensor.name)
         # A mixture's experts are three-dimensional or lie under `experts`; they get no adapter.
         if found and len(tensor.shape) == 2 and ".experts." not in tensor.name:
-            linears.append((int(found[1]), found[2], (tensor.shape[0], tensor.shape[1])))
+            linears.append((int(found[1]), found[2], tensor))
     layers = 1 + max((layer for layer, _, _ in linears), default=-1)
     first = 0 if config.num_layers < 0 else layers - config.num_layers
     wanted = config.target_modules
     chosen = []
-    for layer, name, shape in linears:
+    for layer, name, tensor in linears:
         if wanted == "auto":
             named = not _ROUTER.search(name)
         else:
             named = any(f".{name}".endswith(f".{asked}") for asked in wanted)
         if layer >= first and named:
-            chosen.append(shape)
+            chosen.append(tensor)
     return chosen
 
 

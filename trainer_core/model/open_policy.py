@@ -14,11 +14,11 @@ from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_
 from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
 from trainer_core.model.lora import Adapter, attach, multiplier
 from trainer_core.model.open_stack import CheckedStack, unchecked
-from trainer_core.model.ranks import ranks_by_bits, ranks_by_kl, spread
-from trainer_core.model.sensitivities import read_sensitivities
 from trainer_core.model.targets import Targets, blocks_of, choose
 from trainer_core.model.trainable import check_trainable
 from trainer_core.model.verdict import open_stack_once
+from trainer_core.ranks import ranks_by_bits, ranks_by_kl, spread
+from trainer_core.sensitivities import read_sensitivities
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,13 @@ from tests.core.runs import GOLDEN, fresh_config, run
 from trainer_core.errors import ModelError
 from trainer_core.events import Warned
 from trainer_core.export.mlx import export_adapter
+from trainer_core.memory import estimate
 from trainer_core.model.adapter_files import read_parameters
 from trainer_core.model.load import WeightPolicy, load_model
 from trainer_core.model.open_policy import open_for_training, open_with_adapter
-from trainer_core.model.ranks import ranks_by_bits, ranks_by_kl, spread
-from trainer_core.model.sensitivities import read_sensitivities
 from trainer_core.plan import make_plan
+from trainer_core.ranks import ranks_by_bits, ranks_by_kl, spread
+from trainer_core.sensitivities import read_sensitivities
 
 
 def test_the_rank_is_in_proportion_to_the_bits() -> None:
@@ -159,6 +160,18 @@ def test_one_rank_and_multiplier_on_disk_compute_what_was_trained(
         wanted = own * np.array(layer.lora_a) @ np.array(layer.lora_b)
         a, b = (np.array(arrays[f"{path}.{leaf}"]) for leaf in ("lora_a", "lora_b"))
         np.testing.assert_allclose(opened.spec.scale * a @ b, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("scaling", ["constant", "by_bits", "by_kl"])
+def test_the_estimate_counts_what_is_trained(mixed: Path, tmp_path: Path, scaling: str) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(mixed, model)
+    told = [["model.layers.0.self_attn.q_proj", 3.0], ["model.layers.1.mlp.up_proj", 1.0]]
+    (model / "sensitivities.json").write_text(json.dumps(told))
+    config = fresh_config(tmp_path, model=str(model), rank=3, rank_scaling=scaling)
+    opened = open_for_training(model, make_plan(config, model).config)
+    trained = sum(array.size for array in opened.adapter.parameters().values())
+    assert estimate(model, config).adapter_parameters == trained
 
 
 def test_says_when_all_ranks_are_the_same(tmp_path: Path) -> None:

@@ -156,8 +156,9 @@ class RunConfig(BaseModel):
         applies={**_DPO, "preference_loss": ("sigmoid", "robust", "hinge", "ipo")})
 
     fine_tune_type: Literal["lora", "dora", "full"] = _lora(
-        "lora", "Fine-tune type", "What is trained.",
-        **_later("DoRA and full fine-tuning are", "lora"))
+        "lora", "Fine-tune type", "What is trained: a low-rank update of each layer, or with "
+        "`dora` that and the length of each row of its weights.",
+        **_later("full fine-tuning is", "lora", "dora"))
     rank: int = _lora(
         16, "Rank", "Rank of the adapter matrices.", ge=1, le=1024)
     scale: float = _lora(

@@ -20,7 +20,7 @@ _SEGMENTS = (0, 8, 4, 2, 1)
 # forward of segments costs time.
 _LAUNCH_BOUND = 1024
 
-_FROM_WARM_START = ("rank", "scale", "target_modules", "num_layers")
+_FROM_WARM_START = ("fine_tune_type", "rank", "scale", "target_modules", "num_layers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,7 @@ def _from_warm_start(config: RunConfig, folder: Path) -> dict[str, Any]:
     adapter = Path(str(config.warm_start)).expanduser()
     spec = read_spec(adapter, count_blocks(folder))
     own: dict[str, Any] = {
+        "fine_tune_type": spec.kind,
         "rank": spec.rank,
         "scale": spec.scale,
         "target_modules": list(spec.keys),

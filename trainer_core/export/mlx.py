@@ -22,8 +22,10 @@ from trainer_core.events import Event, Stage
 from trainer_core.export.report import ExportReport
 from trainer_core.export.source import ExportSource, find_source
 from trainer_core.model.adapter_files import CONFIG, WEIGHTS, read_parameters
+from trainer_core.model.dora import bits_beyond_mlx_lm
 from trainer_core.model.load import WeightPolicy, load_model
 from trainer_core.model.open_policy import open_with_adapter
+from trainer_core.model_files import read_json, read_tensors
 from trainer_core.runfolder import RunFolder, replaced_folder
 
 PROMPTS = (
@@ -62,6 +64,7 @@ def export_adapter(
     source = find_source(run_or_adapter)
     out = out.expanduser().resolve()
     _check_target(out)
+    _check_base(source)
     weights = _weights(source)
     tell(Stage("verify", "Answering with the trained adapter", 0.0))
     ids = _prompt_ids(source)
@@ -101,6 +104,19 @@ def _check_target(out: Path) -> None:
     if strangers:
         raise ExportError(
             f"{out} is not empty", f"it holds {strangers[0]}", "choose an empty or a new folder"
+        )
+
+
+def _check_base(source: ExportSource) -> None:
+    """Refuse what mlx-lm would load on a dequantised model only, which nobody else has."""
+    config = json.loads((source.adapter / CONFIG).read_text(encoding="utf-8"))
+    tensors = read_tensors(source.model, read_json(source.model / "config.json"))
+    bits = [int(tensor.dtype[1:]) for tensor in tensors if tensor.dtype.startswith("Q")]
+    if config.get("fine_tune_type") == "dora" and (odd := bits_beyond_mlx_lm(bits)):
+        raise ExportError(
+            f"mlx-lm cannot load DoRA on {source.model.name}",
+            f"it has layers of {', '.join(map(str, odd))} bits",
+            "use the adapter with Burnish, or train with fine_tune_type lora",
         )
 
 

@@ -33,6 +33,7 @@ class Geometry:
         soft_cap: whether attention's scores are capped, which keeps them once more.
         adapters: adapted linear layers of a block.
         rank: of each, on average.
+        magnitudes: outputs of the layers of a block whose lengths are trained, with DoRA.
     """
 
     layers: int
@@ -48,6 +49,7 @@ class Geometry:
     soft_cap: bool
     adapters: float
     rank: float
+    magnitudes: float = 0.0
 
     @property
     def kept(self) -> float:
@@ -55,7 +57,9 @@ class Geometry:
         query, keys = (2 + self.head_norms) * self.query, (2 + self.head_norms) * self.keys
         norms = 4 + 2 * max(self.norms - 2, 0)
         inner = (7 if self.gelu else 5) * self.inner
-        return norms * self.width + query + keys + inner + self.adapters * self.rank
+        return (
+            norms * self.width + query + keys + inner + self.adapters * self.rank + self.magnitudes
+        )
 
     @property
     def attending(self) -> float:
@@ -106,6 +110,7 @@ def geometry_of(
         soft_cap=bool(text.get("attn_logit_softcapping")) or family == "gemma2",
         adapters=len(adapted) / max(layers, 1),
         rank=sum(one.rank for one in adapted) / max(len(adapted), 1),
+        magnitudes=sum(one.outputs for one in adapted if one.magnitude) / max(layers, 1),
     )
 
 
@@ -116,11 +121,12 @@ class Adapted:
     outputs: int
     inputs: int
     rank: int
+    magnitude: bool
 
     @property
     def parameters(self) -> int:
-        """Elements of A and B."""
-        return self.rank * (self.outputs + self.inputs)
+        """Elements of A and B, and with DoRA of m."""
+        return self.rank * (self.outputs + self.inputs) + self.outputs * self.magnitude
 
 
 def adapted_layers(
@@ -146,7 +152,7 @@ def adapted_layers(
     elif config.rank_scaling == "by_kl":
         ranks = ranks_by_kl(paths, kl, bits, config.rank)
     return [
-        Adapted(tensor.shape[0], tensor.shape[1], ranks[path])
+        Adapted(tensor.shape[0], tensor.shape[1], ranks[path], config.fine_tune_type == "dora")
         for path, tensor in zip(paths, chosen, strict=True)
     ]
 

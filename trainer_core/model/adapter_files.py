@@ -19,13 +19,15 @@ WEIGHTS = "adapters.safetensors"
 CONFIG = "adapter_config.json"
 _PEFT_WEIGHTS = "adapter_model.safetensors"
 
+KINDS = ("lora", "dora")
+
 
 @dataclass(frozen=True, slots=True)
 class AdapterSpec:
     """The shape of an adapter: what `lora.attach` needs to make it again.
 
     `keys` are names inside a block, such as self_attn.q_proj; the last `num_layers` blocks have
-    them.
+    them. `kind` is lora or dora.
     """
 
     rank: int
@@ -33,6 +35,7 @@ class AdapterSpec:
     dropout: float
     keys: tuple[str, ...]
     num_layers: int
+    kind: str = "lora"
 
 
 def write_adapter(
@@ -49,7 +52,7 @@ def write_adapter(
     """
     mx.save_safetensors(str(folder / WEIGHTS), parameters, {"format": "mlx"})
     config = {
-        "fine_tune_type": "lora",
+        "fine_tune_type": spec.kind,
         "num_layers": spec.num_layers,
         "lora_parameters": {
             "rank": spec.rank,
@@ -77,8 +80,9 @@ def read_spec(folder: Path, blocks: int) -> AdapterSpec:
     if "peft_type" in config and not (folder / WEIGHTS).exists():
         return _peft_spec(folder, config, blocks)
     kind = config.get("fine_tune_type", "lora")
-    if kind != "lora":
-        raise ModelError(f"the adapter in {folder} is of type {kind}", "only lora is supported")
+    if kind not in KINDS:
+        known = " and ".join(KINDS)
+        raise ModelError(f"the adapter in {folder} is of type {kind}", f"only {known} can be used")
     try:
         lora: Any = config["lora_parameters"]
         layers = int(config["num_layers"])
@@ -89,6 +93,7 @@ def read_spec(folder: Path, blocks: int) -> AdapterSpec:
             dropout=float(lora.get("dropout", 0.0)),
             keys=tuple(sorted(_inside_block(key) for key in keys)),
             num_layers=blocks if layers < 1 or layers > blocks else layers,
+            kind=kind,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _misused(folder, error) from None
@@ -106,7 +111,8 @@ def read_parameters(folder: Path) -> dict[str, mx.array]:
     found: dict[str, mx.array] = {}
     for name, array in _load(folder / _PEFT_WEIGHTS).items():
         path, leaf = _peft_name(name)
-        found[f"{path}.{leaf}"] = array.T.astype(mx.float32)
+        array = array.reshape(-1) if leaf == "m" else array.T
+        found[f"{path}.{leaf}"] = array.astype(mx.float32)
     return found
 
 
@@ -127,7 +133,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def _peft_spec(folder: Path, config: dict[str, Any], blocks: int) -> AdapterSpec:
-    for key in ("use_dora", "rank_pattern", "alpha_pattern", "modules_to_save"):
+    for key in ("rank_pattern", "alpha_pattern", "modules_to_save"):
         if config.get(key):
             raise ModelError(
                 f"the PEFT adapter in {folder} uses {key}", "this cannot be imported yet"
@@ -148,6 +154,7 @@ def _peft_spec(folder: Path, config: dict[str, Any], blocks: int) -> AdapterSpec
             dropout=float(config.get("lora_dropout", 0.0)),
             keys=tuple(sorted(_keys_of(names))),
             num_layers=blocks - min(numbers, default=0),
+            kind="dora" if config.get("use_dora") else "lora",
         )
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise _misused(folder, error) from None
@@ -156,9 +163,11 @@ def _peft_spec(folder: Path, config: dict[str, Any], blocks: int) -> AdapterSpec
 def _peft_name(name: str) -> tuple[str, str]:
     """(our path, our leaf) of base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight."""
     path, _, rest = name.removeprefix("base_model.model.").partition(".lora_")
+    if rest.removesuffix(".weight") == "magnitude_vector":
+        return path, "m"
     if rest not in ("A.weight", "B.weight"):
         raise ModelError(
-            f"the PEFT adapter holds {name}", "only LoRA on linear layers can be imported"
+            f"the PEFT adapter holds {name}", "only LoRA and DoRA on linear layers can be imported"
         )
     return path, f"lora_{rest[0].lower()}"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -19,7 +19,7 @@ from trainer_core.model.dropout import DropoutSwitch, drop
 
 
 class LoRALinear(nn.Module):
-    """A frozen linear layer plus a trained low-rank update.
+    """A frozen linear layer plus a trained low-rank update. `trained` names its trained arrays.
 
     Args:
         linear: nn.Linear or nn.QuantizedLinear.
@@ -30,6 +30,8 @@ class LoRALinear(nn.Module):
         switch: holds the dropout plan in force.
         index: number of this layer among the adapted ones, part of the dropout key.
     """
+
+    trained: ClassVar[tuple[str, ...]] = ("lora_a", "lora_b")
 
     def __init__(
         self,
@@ -58,15 +60,20 @@ class LoRALinear(nn.Module):
         y = self.linear(x)
         if not self.enabled:
             return y
-        plan = self._switch.plan
-        if self.rate > 0 and plan is not None:
-            x = drop(x, self.rate, plan, self.index)
+        x = self._dropped(x)
         if x.dtype == y.dtype == mx.bfloat16:
             # A product of bfloat16 and float32 would first write a float32 copy of x.
             a, b = self.lora_a.astype(x.dtype), (self.scale * self.lora_b).astype(x.dtype)
             return mx.addmm(y, x @ a, b)
         z = (x @ self.lora_a) @ self.lora_b
         return y + (self.scale * z).astype(y.dtype)
+
+    def _dropped(self, x: mx.array) -> mx.array:
+        """What the update sees of x: x itself where no dropout is in force."""
+        plan = self._switch.plan
+        if self.rate == 0 or plan is None:
+            return x
+        return drop(x, self.rate, plan, self.index)
 
 
 class Adapter:
@@ -85,8 +92,7 @@ class Adapter:
         """Name -> array, named as in mlx-lm's adapters.safetensors."""
         found: dict[str, mx.array] = {}
         for path, layer in self.layers.items():
-            found[f"{path}.lora_a"] = layer.lora_a
-            found[f"{path}.lora_b"] = layer.lora_b
+            found |= {f"{path}.{leaf}": layer[leaf] for leaf in layer.trained}
         return found
 
     def uniform(self, rank: int, scale: float) -> dict[str, mx.array]:
@@ -96,7 +102,7 @@ class Adapter:
             rank: at least every layer's; what a layer lacks is zero, in A and in B.
             scale: a layer's own multiplier is put into its B.
         """
-        found: dict[str, mx.array] = {}
+        found = self.parameters()
         for path, layer in self.layers.items():
             more = rank - layer.lora_a.shape[1]
             b = layer.lora_b if layer.scale == scale else layer.lora_b * (layer.scale / scale)
@@ -107,10 +113,10 @@ class Adapter:
     def names(self, start: int, stop: int) -> list[str]:
         """Names of the arrays in layers start..stop-1, in the order of `parameters`."""
         found: list[str] = []
-        for path in self.layers:
+        for path, layer in self.layers.items():
             number = next((int(part) for part in path.split(".") if part.isdigit()), -1)
             if start <= number < stop:
-                found += [f"{path}.lora_a", f"{path}.lora_b"]
+                found += [f"{path}.{leaf}" for leaf in layer.trained]
         return found
 
     def assign(self, parameters: dict[str, mx.array]) -> None:
@@ -141,8 +147,9 @@ def attach(
     seed: int = 0,
     ranks: Mapping[str, int] | None = None,
     rs_lora: bool = False,
+    layer_type: type[LoRALinear] = LoRALinear,
 ) -> Adapter:
-    """Replace the linear layers at these paths by `LoRALinear`.
+    """Replace the linear layers at these paths by adapted ones.
 
     Args:
         model: changed in place; everything but A and B stays frozen.
@@ -153,6 +160,7 @@ def attach(
         seed: each layer draws its A from its own key of this seed.
         ranks: path -> rank.
         rs_lora: whether the multiplier falls with the root of the rank only.
+        layer_type: what they become.
     """
     modules: dict[str, Any] = dict(model.named_modules())
     keys = mx.random.split(mx.random.key(seed), max(len(paths), 2))
@@ -161,13 +169,14 @@ def attach(
     for index, path in enumerate(paths):
         own = (ranks or {}).get(path, rank)
         by = multiplier(scale, rank, own) if rs_lora else scale
-        layer = LoRALinear(modules[path], own, by, keys[index], dropout, switch, index)
+        layer = layer_type(modules[path], own, by, keys[index], dropout, switch, index)
         layer.freeze()
-        layer.unfreeze(keys=["lora_a", "lora_b"], recurse=False)
+        layer.unfreeze(keys=list(layer.trained), recurse=False)
         layers[path] = layer
     model.update_modules(tree_unflatten(list(layers.items())))
-    mx.eval([[layer.lora_a, layer.lora_b] for layer in layers.values()])
-    return Adapter(layers, switch)
+    adapter = Adapter(layers, switch)
+    mx.eval(adapter.parameters())
+    return adapter
 
 
 def multiplier(scale: float, rank: int, own: int) -> float:

@@ -11,14 +11,17 @@ from trainer_core.config import RunConfig
 from trainer_core.errors import ConfigError, ModelError
 from trainer_core.events import Warned
 from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_spec
+from trainer_core.model.dora import DoRALinear, bits_beyond_mlx_lm
 from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
-from trainer_core.model.lora import Adapter, attach, multiplier
+from trainer_core.model.lora import Adapter, LoRALinear, attach, multiplier
 from trainer_core.model.open_stack import CheckedStack, unchecked
 from trainer_core.model.targets import Targets, blocks_of, choose
 from trainer_core.model.trainable import check_trainable
 from trainer_core.model.verdict import open_stack_once
 from trainer_core.ranks import ranks_by_bits, ranks_by_kl, spread
 from trainer_core.sensitivities import read_sensitivities
+
+_LAYERS: dict[str, type[LoRALinear]] = {"lora": LoRALinear, "dora": DoRALinear}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
         dropout=config.dropout,
         keys=tuple(targets.keys),
         num_layers=targets.num_layers,
+        kind=config.fine_tune_type,
     )
     adapter = attach(
         loaded.model,
@@ -86,12 +90,15 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
         seed=config.seed,
         ranks=ranks,
         rs_lora=config.rs_lora,
+        layer_type=_LAYERS[spec.kind],
     )
     if warm is not None:
         _fill(adapter, warm)
     check_trainable(loaded.model, adapter)
     checked = open_stack_once(loaded, targets.paths)
     warnings = [Warned("targets", text) for text in targets.warnings]
+    if spec.kind == "dora" and (odd := bits_beyond_mlx_lm(loaded.bits.values())):
+        warnings.append(_not_for_mlx_lm(odd))
     if config.rank_scaling != "constant":
         unknown = config.rank_scaling == "by_kl" and not read_sensitivities(folder)
         warnings.append(_ranks_told(ranks, unknown))
@@ -107,7 +114,13 @@ def open_with_adapter(folder: Path, adapter: Path, weights: WeightPolicy) -> Ada
     loaded = load_model(folder, weights)
     spec = read_spec(adapter, len(blocks_of(loaded.model)))
     targets = _targets_of(adapter, loaded.model, list(spec.keys), spec.num_layers)
-    made = attach(loaded.model, targets.paths, rank=spec.rank, scale=spec.scale)
+    made = attach(
+        loaded.model,
+        targets.paths,
+        rank=spec.rank,
+        scale=spec.scale,
+        layer_type=_LAYERS[spec.kind],
+    )
     _fill(made, adapter)
     return AdaptedModel(loaded, made, spec, unchecked(loaded.model))
 
@@ -155,6 +168,15 @@ def _ranks_told(ranks: dict[str, int], unknown: bool) -> Warned:
         "ranks",
         f"{why}every layer has rank {rank}, because nothing tells them apart",
         "leave out rank_scaling, or choose a model of mixed quantisation",
+    )
+
+
+def _not_for_mlx_lm(bits: list[int]) -> Warned:
+    widths = ", ".join(map(str, bits))
+    return Warned(
+        "dora",
+        f"mlx-lm cannot load DoRA on layers of {widths} bits, which this model has",
+        "fine_tune_type: lora gives an adapter that it loads",
     )
 
 

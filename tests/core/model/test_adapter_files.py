@@ -144,7 +144,6 @@ def test_pefts_layers_are_read_off_the_arrays(golden: Path, folder: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"use_dora": True}, "use_dora"),
         ({"rank_pattern": {"q_proj": 8}}, "rank_pattern"),
         ({"alpha_pattern": {"q_proj": 8}}, "alpha_pattern"),
         ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
@@ -167,7 +166,6 @@ def test_peft_adapters_that_cannot_be_read(
     "name",
     [
         "base_model.model.model.embed_tokens.lora_embedding_A",
-        "base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector",
         "base_model.model.model.layers.0.self_attn.q_proj.lora_B.bias",
         "base_model.model.lm_head.weight",
     ],
@@ -177,14 +175,14 @@ def test_peft_arrays_of_another_kind_are_refused(golden: Path, folder: Path, nam
     file = folder / "adapter_model.safetensors"
     save_file({**load_file(file), name: np.zeros(4, dtype=np.float32)}, file)
     for read in (lambda: read_spec(folder, 4), lambda: read_parameters(folder)):
-        with pytest.raises(ModelError, match=r"only LoRA on linear layers"):
+        with pytest.raises(ModelError, match=r"only LoRA and DoRA on linear layers"):
             read()
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda c: c.update(fine_tune_type="dora"), "is of type dora.*only lora"),
+        (lambda c: c.update(fine_tune_type="mine"), "is of type mine.*only lora and dora"),
         (lambda c: c.update(fine_tune_type="full"), "is of type full"),
         (lambda c: c.pop("lora_parameters"), "lacks or misuses 'lora_parameters'"),
         (lambda c: c.update(lora_parameters=[]), "not a LoRA configuration"),

@@ -30,7 +30,9 @@ Method = Literal["sft", "dpo", "orpo"]
 
 PREFERENCE = ("dpo", "orpo")
 
-DEFAULT_LEARNING_RATES: dict[str, float] = {"sft": 2e-4, "dpo": 5e-5, "orpo": 1e-4}
+# Of an adapter and, after TRL's own for DPO and the ORPO paper's, of all weights.
+_ADAPTER_RATES: dict[str, float] = {"sft": 2e-4, "dpo": 5e-5, "orpo": 1e-4}
+_FULL_RATES: dict[str, float] = {"sft": 1e-5, "dpo": 1e-6, "orpo": 8e-6}
 
 DEFAULT_ITERS = 100
 
@@ -45,6 +47,7 @@ _output = partial(option, group="Output")
 _ORPO: dict[str, tuple[Any, ...]] = {"method": ("orpo",)}
 _CHAT: dict[str, tuple[Any, ...]] = {"prompt_format": ("chat",)}
 _DPO: dict[str, tuple[Any, ...]] = {"method": ("dpo",)}
+_ADAPTER: dict[str, tuple[Any, ...]] = {"fine_tune_type": ("lora", "dora")}
 _ADAM: dict[str, tuple[Any, ...]] = {"optimizer": ("adamw", "adam", "muon")}
 
 
@@ -156,22 +159,23 @@ class RunConfig(BaseModel):
         applies={**_DPO, "preference_loss": ("sigmoid", "robust", "hinge", "ipo")})
 
     fine_tune_type: Literal["lora", "dora", "full"] = _lora(
-        "lora", "Fine-tune type", "What is trained: a low-rank update of each layer, or with "
-        "`dora` that and the length of each row of its weights.",
-        **_later("full fine-tuning is", "lora", "dora"))
+        "lora", "Fine-tune type", "What is trained: a low-rank update of each layer, with `dora` "
+        "also the length of each row of its weights, or with `full` all weights of a model that "
+        "is not quantised. `full` needs several times the model's memory.", advanced=True)
     rank: int = _lora(
-        16, "Rank", "Rank of the adapter matrices.", ge=1, le=1024)
+        16, "Rank", "Rank of the adapter matrices.", applies=_ADAPTER, ge=1, le=1024)
     scale: float = _lora(
         2.0, "Scale", "Multiplies the adapter's product B A directly. Alpha, as other tools call "
-        "it, is scale x rank.", gt=0)
+        "it, is scale x rank.", applies=_ADAPTER, gt=0)
     dropout: float = _lora(
         0.0, "Dropout", "Share of the adapter's inputs that are dropped while training.",
-        advanced=True, ge=0, lt=1)
+        advanced=True, applies=_ADAPTER, ge=0, lt=1)
     target_modules: ModuleNames = _lora(
         "auto", "Target modules", "Names of the linear layers to adapt, such as q_proj. `auto` "
-        "takes every linear of a block except routers.", advanced=True)
+        "takes every linear of a block except routers.", advanced=True, applies=_ADAPTER)
     num_layers: LayerCount = _lora(
-        -1, "Layers", "Adapt the last n blocks. -1 means all.", advanced=True, ge=-1)
+        -1, "Layers", "Train the last n blocks. -1 means all, with `full` the embedding and the "
+        "head too.", advanced=True, ge=-1)
     warm_start: OptionalText = _lora(
         None, "Warm start", "An adapter folder, of mlx-lm or PEFT, whose weights training starts "
         "from.", advanced=True, path=True)
@@ -179,14 +183,14 @@ class RunConfig(BaseModel):
         "constant", "Rank scaling", "Same rank everywhere, or more where a mixed quantisation "
         "keeps more bits: rank x bits / 4 with `by_bits`. `by_kl` goes by the sensitivities that "
         "the model's folder records, half to twice the rank, and by bits where it has none.",
-        advanced=True)
+        advanced=True, applies=_ADAPTER)
     rs_lora: bool = _lora(
         False, "rsLoRA", "Multiply B A by scale x the root of the rank, that is by alpha over the "
         "root of the rank, so that a higher rank does not weaken what each part of it adds.",
-        advanced=True)
+        advanced=True, applies=_ADAPTER)
     lora_plus_ratio: float = _lora(
         1.0, "LoRA+ ratio", "Learning rate of B over that of A. 16 is common; 1 trains both alike.",
-        advanced=True, gt=0, le=1000)
+        advanced=True, applies=_ADAPTER, gt=0, le=1000)
 
     iters: int | None = _schedule(
         None, "Steps", f"Number of optimiser updates. {DEFAULT_ITERS} if neither steps nor epochs "
@@ -196,7 +200,7 @@ class RunConfig(BaseModel):
         advanced=True, gt=0)
     learning_rate: float | None = _schedule(
         None, "Learning rate", "Peak learning rate. If empty: 2e-4 for SFT, 1e-4 for ORPO, 5e-5 "
-        "for DPO.", gt=0, le=1)
+        "for DPO; with `full` 1e-5, 8e-6 and 1e-6.", gt=0, le=1)
     batch_size: int = _schedule(
         1, "Batch size", "Rows per micro-batch.", unit="rows", ge=1)
     grad_accumulation_steps: int = _schedule(
@@ -346,11 +350,16 @@ def broken_rules(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return broken
 
 
+def default_learning_rate(method: str, fine_tune_type: str) -> float:
+    """The peak learning rate where none is given."""
+    return (_FULL_RATES if fine_tune_type == "full" else _ADAPTER_RATES)[method]
+
+
 def resolve(config: RunConfig) -> RunConfig:
     """`config` with a learning rate and a number of steps where none is given."""
     update: dict[str, Any] = {}
     if config.learning_rate is None:
-        update["learning_rate"] = DEFAULT_LEARNING_RATES[config.method]
+        update["learning_rate"] = default_learning_rate(config.method, config.fine_tune_type)
     if config.iters is None and config.epochs is None:
         update["iters"] = DEFAULT_ITERS
     return config.model_copy(update=update)

@@ -27,10 +27,9 @@ def fit_to_model(plan: Plan, opened: AdaptedModel) -> tuple[RunConfig, list[Warn
         ConfigError: an explicit value cannot be honoured.
     """
     checked = opened.checked
-    update: dict[str, Any] = {
-        "target_modules": list(opened.spec.keys),
-        "num_layers": opened.spec.num_layers,
-    }
+    update: dict[str, Any] = {"num_layers": opened.spec.num_layers}
+    if opened.spec.keys:
+        update["target_modules"] = list(opened.spec.keys)
     warnings: list[Warned] = []
     for name, plain, why in (
         ("head", "full", checked.whole or (checked.blocks if plan.config.head == "flash" else "")),

@@ -20,8 +20,6 @@ _SEGMENTS = (0, 8, 4, 2, 1)
 # forward of segments costs time.
 _LAUNCH_BOUND = 1024
 
-_FROM_WARM_START = ("fine_tune_type", "rank", "scale", "target_modules", "num_layers")
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -55,14 +53,17 @@ def make_plan(
     """
     config = resolve(config)
     asked = config
-    update: dict[str, Any] = {"head": "fused" if config.head == "auto" else config.head}
+    if config.warm_start:
+        config = config.model_copy(update=_from_warm_start(config, folder))
+    full = config.fine_tune_type == "full"
+    update: dict[str, Any] = {}
+    if config.head == "auto":
+        update["head"] = "full" if full else "fused"
     if config.prefix_sharing == "auto":
-        shares = config.method in PREFERENCE and not config.grad_checkpoint
+        shares = config.method in PREFERENCE and not config.grad_checkpoint and not full
         update["prefix_sharing"] = "on" if shares else "off"
     if config.attention == "auto":
         update["attention"] = "sdpa"  # until the estimate says otherwise
-    if config.warm_start:
-        update |= _from_warm_start(config, folder)
     config = config.model_copy(update=update)
     device = backend.device()
     kind, available = device.kind, backend.available_bytes(device)
@@ -71,7 +72,10 @@ def make_plan(
         """The weights that go with this way, and whether the run then fits."""
         sized = config.model_copy(update={"segment_size": way.segment, "attention": way.attention})
         needs = memory.estimate(folder, sized, longest, kind)
-        policy = backend.resolve_weights(asked.weights, needs, kind, available)
+        if full:
+            policy = _trained_weights(asked.weights, needs, available)
+        else:
+            policy = backend.resolve_weights(asked.weights, needs, kind, available)
         fits = backend.fits(needs.total(policy.weights), int(available * way.share))
         return policy, policy.warning is None and fits
 
@@ -102,7 +106,7 @@ class _Way:
 
 def _ways(asked: RunConfig, config: RunConfig, kind: backend.Kind, longest: int) -> list[_Way]:
     """What may be taken, best first."""
-    if config.grad_checkpoint:
+    if config.grad_checkpoint or (config.fine_tune_type == "full" and asked.segment_size == "auto"):
         return [_Way(0, config.attention)]
     if isinstance(asked.segment_size, int):
         sizes = [_Way(asked.segment_size, config.attention)]
@@ -137,6 +141,36 @@ def count_blocks(folder: Path) -> int:
     raise ModelError(f"{folder / 'config.json'} does not say how many layers the model has")
 
 
+def _trained_weights(
+    asked: str, needs: memory.MemoryEstimate, available: int
+) -> backend.WeightPolicy:
+    """The precision of weights that are trained themselves: float32 if the run then fits.
+
+    Raises:
+        ModelError: they are quantised.
+    """
+    if needs.quantised:
+        raise ModelError(
+            "a quantised model cannot be fully fine-tuned",
+            "its weights are packed integers, which have no room for what is learned",
+            "choose the model in bfloat16 or float32, or fine_tune_type lora",
+        )
+    widened = backend.fits(needs.total("float32"), available) if asked == "auto" else False
+    if asked == "float32" or widened:
+        return backend.WeightPolicy("float32")
+    half = asked == "bfloat16" or needs.dtype != "F32"
+    warning = _steps_rounded() if half else None
+    return backend.WeightPolicy("bfloat16" if asked == "bfloat16" else "keep", warning)
+
+
+def _steps_rounded() -> Warned:
+    return Warned(
+        "half_weights",
+        "the trained weights have 16 bits, so that steps of less than a 256th of a weight are lost",
+        "use weights: float32 if there is memory for it, or fine_tune_type: lora",
+    )
+
+
 def _segments_chosen(size: int, available: int) -> Warned:
     return Warned(
         "segments",
@@ -169,14 +203,17 @@ def _from_warm_start(config: RunConfig, folder: Path) -> dict[str, Any]:
 
     adapter = Path(str(config.warm_start)).expanduser()
     spec = read_spec(adapter, count_blocks(folder))
-    own: dict[str, Any] = {
-        "fine_tune_type": spec.kind,
-        "rank": spec.rank,
-        "scale": spec.scale,
-        "target_modules": list(spec.keys),
-        "num_layers": spec.num_layers,
-    }
-    for name in _FROM_WARM_START:
+    own: dict[str, Any] = {"fine_tune_type": spec.kind, "num_layers": spec.num_layers}
+    if spec.kind != "full":
+        own |= {"rank": spec.rank, "scale": spec.scale, "target_modules": list(spec.keys)}
+    elif config.dpo_reference == "base":
+        raise ConfigError(
+            "dpo_reference = base cannot be used",
+            f"the weights in {adapter} take the base model's place",
+            "choose dpo_reference start",
+            key="dpo_reference",
+        )
+    for name in own:
         asked = getattr(config, name)
         if name not in config.model_fields_set or asked in (own[name], "auto", -1):
             continue

@@ -16,7 +16,7 @@ from trainer_core.data.load import SAMPLE, sample_data
 from trainer_core.errors import DataError
 
 _OF_VALIDATION = ("val_rows", "steps_per_eval", "best_metric", "early_stop_patience")
-_OF_ADAPTER = ("rank", "scale", "target_modules", "num_layers")
+_OF_ADAPTER = ("fine_tune_type", "rank", "scale", "target_modules", "num_layers")
 
 
 def why_idle(key: str, values: Mapping[str, Any]) -> str | None:

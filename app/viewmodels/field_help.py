@@ -10,7 +10,7 @@ from app.viewmodels.alpha_link import ALPHA_HELP
 from app.viewmodels.field_spec import FieldSpec, Kind
 from app.viewmodels.field_text import show_value
 from app.viewmodels.number_text import show_number
-from trainer_core.config import DEFAULT_ITERS, DEFAULT_LEARNING_RATES
+from trainer_core.config import DEFAULT_ITERS, default_learning_rate
 
 _ZERO_MEANS = {
     "val_rows": "all rows",
@@ -77,7 +77,7 @@ def spoken(spec: FieldSpec, idle: str | None) -> str:
 def placeholder(spec: FieldSpec, values: Mapping[str, Any]) -> str:
     """What an empty field stands for."""
     if spec.key == "learning_rate":
-        return show_number(DEFAULT_LEARNING_RATES[values["method"]])
+        return show_number(default_learning_rate(values["method"], values["fine_tune_type"]))
     if spec.key == "iters":
         return str(DEFAULT_ITERS)
     return _EMPTY_MEANS.get(spec.key, "" if spec.default is None else show_value(spec.default))

@@ -9,7 +9,7 @@ from typing import Any
 from app.viewmodels.alpha_link import alpha_of
 from app.viewmodels.field_spec import choice_label
 from app.viewmodels.field_text import show_value
-from trainer_core.config import DEFAULT_ITERS, DEFAULT_LEARNING_RATES
+from trainer_core.config import DEFAULT_ITERS, default_learning_rate
 
 
 def section_summary(group: str, values: Mapping[str, Any]) -> str:
@@ -48,8 +48,11 @@ def _lora(values: Mapping[str, Any]) -> list[str]:
     if values["warm_start"]:
         return [f"from {_name(values['warm_start'])}"]
     rank, layers = values["rank"], values["num_layers"]
+    if values["fine_tune_type"] == "full":
+        return ["all weights" if layers == -1 else f"last {show_value(layers)} layers in full"]
     alpha = alpha_of(rank, values["scale"])
     return [
+        "DoRA" if values["fine_tune_type"] == "dora" else "",
         f"rank {show_value(rank)}",
         f"alpha {show_value(alpha)}" if alpha else "",
         "all layers" if layers == -1 else f"last {show_value(layers)} layers",
@@ -57,7 +60,9 @@ def _lora(values: Mapping[str, Any]) -> list[str]:
 
 
 def _schedule(values: Mapping[str, Any]) -> list[str]:
-    rate = values["learning_rate"] or DEFAULT_LEARNING_RATES[values["method"]]
+    rate = values["learning_rate"] or default_learning_rate(
+        values["method"], values["fine_tune_type"]
+    )
     if values["epochs"] is not None:
         length = f"{show_value(values['epochs'])} epochs"
     else:

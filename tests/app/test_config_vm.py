@@ -7,7 +7,7 @@ import pytest
 
 from app.viewmodels.config_vm import SPECS, ConfigViewModel
 from tests.app.config_examples import make_files, other_value, prepare, ready_form
-from trainer_core.config import DEFAULT_LEARNING_RATES, RunConfig
+from trainer_core.config import RunConfig, default_learning_rate
 from trainer_core.config_io import dump_yaml, load_config
 
 
@@ -225,7 +225,8 @@ def test_epochs_need_a_number() -> None:
 
 def test_an_empty_learning_rate_stands_for_the_methods_own() -> None:
     vm = ready_form()
-    for method, rate in DEFAULT_LEARNING_RATES.items():
+    for method in ("sft", "dpo", "orpo"):
+        rate = default_learning_rate(method, "lora")
         vm.set_value("method", method)
         assert float(vm.placeholder("learning_rate")) == rate
 

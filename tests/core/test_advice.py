@@ -63,3 +63,13 @@ def test_a_measured_peak_corrects_what_is_not_weights(golden: Path) -> None:
     assert [each.change for each in corrected] == [each.change for each in plain]
     for half, whole in zip(corrected, plain, strict=True):
         assert half.total - weights == pytest.approx((whole.total - weights) / 2, abs=1)
+
+
+def test_full_fine_tuning_is_only_told_what_it_can_do(golden: Path) -> None:
+    config = RunConfig(
+        model="m", data="d", fine_tune_type="full", segment_size=0, head="full", batch_size=2
+    )
+    found = advise(golden / "llama", config, "float32", [Lengths(40)], "cpu")
+    changes = {name for advice in found for name in advice.change}
+    assert "fine_tune_type" in changes
+    assert not changes & {"segment_size", "chunk_size", "rank", "prefix_sharing"}

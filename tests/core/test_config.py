@@ -154,8 +154,6 @@ def test_bad_values_are_refused(values):
     "values",
     [
         {"resume": "runs/a"},
-        {"fine_tune_type": "dora"},
-        {"fine_tune_type": "full"},
         {"isolation": "process"},
     ],
 )
@@ -200,6 +198,7 @@ def test_every_value_said_to_be_accepted_is(name):
             "preference_loss is sigmoid or robust or hinge or ipo",
         ),
         ({"method": "orpo", "preference_loss": "ipo"}, "method is dpo"),
+        ({"fine_tune_type": "full", "rank": 4}, "fine_tune_type is lora or dora"),
         ({"head": "full", "chunk_size": 64}, "head is auto or chunked or fused"),
     ],
 )
@@ -264,7 +263,7 @@ def test_allowed_values_in_words():
     assert allowed(fields["iters"]) == "a whole number of at least 1, or null"
     assert allowed(fields["segment_size"]) == "auto or a whole number"
     assert allowed(fields["rs_lora"]) == "true or false"
-    assert allowed(fields["fine_tune_type"]) == "only lora"
+    assert allowed(fields["isolation"]) == "only thread"
 
 
 def test_type_and_range_of_a_field():

@@ -73,20 +73,23 @@ def advise(
 def _lossless(config: RunConfig, kind: str) -> Iterator[tuple[dict[str, Any], str]]:
     """What changes no gradient."""
     slower = "slower, the same gradients"
-    if config.prefix_sharing == "off" and config.method in PREFERENCE:
+    full = config.fine_tune_type == "full"  # which has one way to run
+    if config.prefix_sharing == "off" and config.method in PREFERENCE and not full:
         yield {"prefix_sharing": "on"}, "faster, the same gradients"
-    if config.head in ("full", "chunked"):
+    if config.head in ("full", "chunked") and not full:
         yield {"head": "fused"}, "faster, the same gradients"
     if config.batch_size > 1 and config.segment_size == 0:
         rows = config.batch_size * config.grad_accumulation_steps
         split = {"batch_size": 1, "grad_accumulation_steps": rows}
         yield split, "the same gradients, one row after the other"
-    for size in (8, 4, 2, 1):
+    if full and not config.grad_checkpoint:
+        yield {"grad_checkpoint": True}, slower
+    for size in () if full else (8, 4, 2, 1):
         if config.segment_size in ("auto", 0) or size < int(config.segment_size):
             yield {"segment_size": size}, slower
-    if config.chunk_size > 128:
+    if config.chunk_size > 128 and not full:
         yield {"chunk_size": 128}, slower
-    if config.head != "flash":
+    if config.head != "flash" and not full:
         yield {"head": "flash"}, slower
     if kind == "cpu" and config.attention != "blocked":
         yield {"attention": "blocked"}, slower
@@ -94,7 +97,10 @@ def _lossless(config: RunConfig, kind: str) -> Iterator[tuple[dict[str, Any], st
 
 def _lossy(config: RunConfig, rows: Sequence[Lengths]) -> Iterator[tuple[dict[str, Any], str]]:
     """What trains less, then what leaves out data."""
-    if config.rank > 8:
+    if config.fine_tune_type == "full":
+        change = {"fine_tune_type": "lora", "head": "fused"}
+        yield change, "an adapter is trained instead of all weights"
+    elif config.rank > 8:
         yield {"rank": 8}, "a smaller adapter, which learns less"
     longest = max((row.sequence for row in rows), default=config.max_seq_length)
     for length in (4096, 2048, 1024, 512):
@@ -107,4 +113,5 @@ def _cut(row: Lengths, length: int) -> Lengths:
     over = max(row.sequence - length, 0)
     sequence = row.sequence - over
     trained = None if row.trained is None else min(row.trained, sequence)
-    return Lengths(sequence, min(row.prompt, max(row.prompt - over, 8)), trained)
+    prompt = min(row.prompt, max(row.prompt - over, 8))
+    return Lengths(sequence, prompt, trained, min(row.packed, length))

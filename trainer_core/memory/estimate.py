@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainer_core.config import RunConfig
 from trainer_core.memory.costs import Costs, costs_of
-from trainer_core.memory.geometry import Geometry, adapted_layers, geometry_of
+from trainer_core.memory.geometry import Geometry, adapted_layers, geometry_of, trained_elements
 from trainer_core.memory.lengths import Lengths, Pieces, assumed, pieces_of
 from trainer_core.model_files import read_json, read_tensors
 from trainer_core.sensitivities import read_sensitivities
@@ -44,6 +44,7 @@ class MemoryEstimate:
         quantised: whether some of them are.
         dtype: the files' commonest floating type, as safetensors names it.
         adapter_parameters: elements that are trained.
+        whole: whether these are the model's own weights instead of an adapter's.
         phases: moments of a step that may be the peak.
         rest: bytes that are always there.
     """
@@ -53,6 +54,7 @@ class MemoryEstimate:
     quantised: bool
     dtype: str
     adapter_parameters: int
+    whole: bool = False
     phases: tuple[Phase, ...] = (Phase(),)
     rest: int = 0
 
@@ -65,16 +67,14 @@ class MemoryEstimate:
         """Bytes by part at the peak, with the base weights at this precision.
 
         weights, adapter, optimiser (Adam's two moments), gradients, states (kept between segments),
-        layers, attention (scores), head (hidden states and Jacobian), logits, and rest; without
-        those that are not alive at the peak.
+        layers, attention (scores), head (hidden states and Jacobian), logits, update (of the
+        largest weight), and rest; without those that are not alive at the peak.
         """
-        adapter = _FLOAT32 * self.adapter_parameters
-        always = {
-            "weights": self.weights(precision),
-            "adapter": adapter,
-            "optimiser": 2 * adapter,
-        }
         size = self._item_size(precision)
+        adapter = (size if self.whole else _FLOAT32) * self.adapter_parameters
+        always = {"weights": self.weights(precision), "optimiser": 2 * adapter}
+        if not self.whole:
+            always["adapter"] = adapter
         found = [
             {
                 "gradients": phase.gradients * adapter,
@@ -126,7 +126,10 @@ def estimate(
             by_type[tensor.dtype] = by_type.get(tensor.dtype, 0) + tensor.parameters
     rows = [assumed(config, longest)] if longest is None or isinstance(longest, int) else longest
     kl = read_sensitivities(folder) if config.rank_scaling == "by_kl" else {}
-    adapted = adapted_layers(tensors, config, kl)
+    whole = config.fine_tune_type == "full"
+    adapted = [] if whole else adapted_layers(tensors, config, kl)
+    # New moments and weights of the largest array before the old ones are free.
+    renewed = 2.0 * max((t.parameters for t in tensors), default=0) if whole else 0.0
     geometry, costs = geometry_of(shape, tensors, adapted), costs_of(kind)
     phases = [phase for row in rows for phase in _phases(row, config, geometry, costs)]
     return MemoryEstimate(
@@ -134,8 +137,14 @@ def estimate(
         stored=sum(t.stored for t in tensors),
         quantised=any(t.dtype.startswith("Q") for t in tensors),
         dtype=max(by_type, key=lambda name: by_type[name]) if by_type else "",
-        adapter_parameters=sum(one.parameters for one in adapted),
-        phases=(*phases, Phase(gradients=2 + (config.grad_clip > 0))),  # the update
+        adapter_parameters=trained_elements(tensors, config)
+        if whole
+        else sum(one.parameters for one in adapted),
+        whole=whole,
+        phases=(
+            *phases,
+            Phase(wide={"update": renewed}, gradients=2 + (config.grad_clip > 0)),
+        ),
         rest=costs.rest,
     )
 
@@ -147,9 +156,11 @@ def _phases(row: Lengths, config: RunConfig, model: Geometry, costs: Costs) -> l
     if segment == 0:
         many = config.batch_size
         compiled = costs.compiles and config.method == "sft"
+        # The logits of a model that runs as a whole are those of every token.
+        every = compiled or config.fine_tune_type == "full"
         pieces = Pieces(
             pieces.tokens * many,
-            (pieces.tokens if compiled else pieces.scored) * many,
+            (pieces.tokens if every else pieces.scored) * many,
             pieces.squares * many,
             pieces.copied * many,
         )

@@ -157,6 +157,18 @@ def adapted_layers(
     ]
 
 
+def trained_elements(tensors: list[Tensor], config: RunConfig) -> int:
+    """Elements of the weights that full fine-tuning trains."""
+    layers = 1 + max((int(f[1]) for t in tensors if (f := _LAYER.search(t.name))), default=-1)
+    first = layers - config.num_layers
+
+    def trains(tensor: Tensor) -> bool:
+        found = re.search(r"(?:^|\.)layers\.(\d+)\.", tensor.name)
+        return config.num_layers < 0 or (found is not None and int(found[1]) >= first)
+
+    return sum(tensor.parameters for tensor in tensors if trains(tensor))
+
+
 def _chosen(tensors: list[Tensor], config: RunConfig) -> list[Tensor]:
     """Weights of the adapted linears."""
     linears: list[tuple[int, str, Tensor]] = []

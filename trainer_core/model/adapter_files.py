@@ -19,7 +19,7 @@ WEIGHTS = "adapters.safetensors"
 CONFIG = "adapter_config.json"
 _PEFT_WEIGHTS = "adapter_model.safetensors"
 
-KINDS = ("lora", "dora")
+KINDS = ("lora", "dora", "full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class AdapterSpec:
     """The shape of an adapter: what `lora.attach` needs to make it again.
 
     `keys` are names inside a block, such as self_attn.q_proj; the last `num_layers` blocks have
-    them. `kind` is lora or dora.
+    them. `kind` is lora, dora or full, whose arrays are the model's own: it has no rank, and -1
+    stands for more than all blocks.
     """
 
     rank: int
@@ -54,14 +55,15 @@ def write_adapter(
     config = {
         "fine_tune_type": spec.kind,
         "num_layers": spec.num_layers,
-        "lora_parameters": {
+        **extra,
+    }
+    if spec.kind != "full":
+        config["lora_parameters"] = {
             "rank": spec.rank,
             "scale": spec.scale,
             "dropout": spec.dropout,
             "keys": list(spec.keys),
-        },
-        **extra,
-    }
+        }
     text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
     (folder / CONFIG).write_text(text, encoding="utf-8")
 
@@ -81,9 +83,11 @@ def read_spec(folder: Path, blocks: int) -> AdapterSpec:
         return _peft_spec(folder, config, blocks)
     kind = config.get("fine_tune_type", "lora")
     if kind not in KINDS:
-        known = " and ".join(KINDS)
-        raise ModelError(f"the adapter in {folder} is of type {kind}", f"only {known} can be used")
+        known = " or ".join(KINDS)
+        raise ModelError(f"the adapter in {folder} is of type {kind}", f"it must be {known}")
     try:
+        if kind == "full":
+            return AdapterSpec(0, 0.0, 0.0, (), int(config["num_layers"]), kind)
         lora: Any = config["lora_parameters"]
         layers = int(config["num_layers"])
         keys = lora.get("keys") or _keys_of(_names(folder / WEIGHTS))

@@ -12,6 +12,7 @@ from trainer_core.errors import ConfigError, ModelError
 from trainer_core.events import Warned
 from trainer_core.model.adapter_files import AdapterSpec, read_parameters, read_spec
 from trainer_core.model.dora import DoRALinear, bits_beyond_mlx_lm
+from trainer_core.model.full import FullWeights, as_a_whole
 from trainer_core.model.load import LoadedModel, WeightPolicy, load_model
 from trainer_core.model.lora import Adapter, LoRALinear, attach, multiplier
 from trainer_core.model.open_stack import CheckedStack, unchecked
@@ -61,6 +62,8 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
     """
     loaded = load_model(folder, _policy(config.weights))
     warm = Path(config.warm_start).expanduser() if config.warm_start else None
+    if config.fine_tune_type == "full":
+        return _whole(loaded, config.num_layers, warm)
     if warm is None:
         targets = choose(loaded.model, config.target_modules, config.num_layers)
     else:
@@ -113,6 +116,8 @@ def open_with_adapter(folder: Path, adapter: Path, weights: WeightPolicy) -> Ada
     """
     loaded = load_model(folder, weights)
     spec = read_spec(adapter, len(blocks_of(loaded.model)))
+    if spec.kind == "full":
+        return _whole(loaded, spec.num_layers, adapter)
     targets = _targets_of(adapter, loaded.model, list(spec.keys), spec.num_layers)
     made = attach(
         loaded.model,
@@ -123,6 +128,16 @@ def open_with_adapter(folder: Path, adapter: Path, weights: WeightPolicy) -> Ada
     )
     _fill(made, adapter)
     return AdaptedModel(loaded, made, spec, unchecked(loaded.model))
+
+
+def _whole(loaded: LoadedModel, num_layers: int, warm: Path | None) -> AdaptedModel:
+    """A model whose own weights are trained."""
+    trained = FullWeights(loaded.model, num_layers)
+    if warm is not None:
+        _fill(trained, warm)
+    check_trainable(loaded.model, trained)
+    spec = AdapterSpec(0, 0.0, 0.0, (), num_layers, "full")
+    return AdaptedModel(loaded, trained, spec, as_a_whole(loaded.model))
 
 
 def _targets_of(folder: Path, model: nn.Module, keys: str | list[str], num_layers: int) -> Targets:

@@ -38,7 +38,8 @@ def random_values(adapter: Adapter) -> Iterator[None]:
 
 
 def _random(adapter: Adapter) -> dict[str, mx.array]:
-    shapes = {name: array.shape for name, array in adapter.parameters().items()}
+    # Lengths of rows stay as they are: any others would drown or silence a layer.
+    shapes = {n: array.shape for n, array in adapter.parameters().items() if array.ndim == 2}
     keys = mx.random.split(mx.random.key(2), max(len(shapes), 2))
     return {
         name: mx.random.normal(shape, key=key) / shape[0] ** 0.5

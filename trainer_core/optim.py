@@ -50,10 +50,14 @@ def learning_rate(
     return peak * (floor + (1 - floor) * shape)
 
 
+_FASTER = (".lora_b", ".m")
+
+
 class Optimiser:
     """The rule of the option `optimizer`, behind a fixed schedule.
 
-    With `lora_plus_ratio`, arXiv:2402.12354, every B is updated at that multiple of the rate.
+    With `lora_plus_ratio`, arXiv:2402.12354, every B is updated at that multiple of the rate, and
+    as in PEFT so are DoRA's lengths.
 
     Args:
         config: rule, rates, betas, decay and clip.
@@ -126,7 +130,7 @@ class Optimiser:
         groups: dict[_Group, list[str]] = {}
         for name, array in parameters.items():
             group = _Group(
-                matrix=muon and array.ndim == 2, ratio=ratio if name.endswith(".lora_b") else 1.0
+                matrix=muon and array.ndim == 2, ratio=ratio if name.endswith(_FASTER) else 1.0
             )
             groups.setdefault(group, []).append(name)
         return groups

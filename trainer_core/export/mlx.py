@@ -34,8 +34,9 @@ PROMPTS = (
     "Write a Python function that adds two numbers.",
 )
 
-# Two loads of one adapter in one precision differ by rounding only.
+# Two loads of one adapter in one precision differ by rounding only: shares of the largest logit.
 _MOST_DIFFERENCE = 1e-3
+_MOST_DIFFERENCE_OF_HALF = 5e-2
 
 Logits = list[mx.array]
 
@@ -197,18 +198,21 @@ def _unlike(why: str) -> VerifyError:
 
 def _logits(network: nn.Module, ids: Sequence[mx.array]) -> Logits:
     network.eval()
-    found = [network(one)[0].astype(mx.float32) for one in ids]
+    found = [network(one)[0] for one in ids]
     mx.eval(found)
     return found
 
 
 def _compare(out: Path, source: ExportSource, trained: Logits, exported: Logits) -> ExportReport:
+    exact = all(logits.dtype == mx.float32 for logits in trained)
+    most = _MOST_DIFFERENCE if exact else _MOST_DIFFERENCE_OF_HALF
+    trained, exported = ([x.astype(mx.float32) for x in own] for own in (trained, exported))
     difference = max(float(mx.abs(a - b).max()) for a, b in zip(trained, exported, strict=True))
     scale = max(float(mx.abs(a).max()) for a in trained)
     same = [(a.argmax(-1) == b.argmax(-1)) for a, b in zip(trained, exported, strict=True)]
     share = float(mx.concatenate(same).astype(mx.float32).mean())
     # Written so that NaN fails.
-    if not difference <= _MOST_DIFFERENCE * max(scale, 1.0):
+    if not difference <= most * max(scale, 1.0):
         raise _unlike(f"a logit differs by {difference:.3g}, where the largest is {scale:.3g}")
     words = ["mlx_lm.generate", "--model", str(source.model), "--adapter-path", str(out)]
     command = shlex.join([*words, "--prompt", PROMPTS[0]])

@@ -15,7 +15,6 @@ from trainer_core.model_files import read_json, read_tensors
 from trainer_core.sensitivities import read_sensitivities
 
 _FLOAT32 = 4
-_BLOCK = 256  # queries that blocked attention takes at a time
 _VOCABULARY_BLOCK = 8192  # tokens that the flash head takes at a time
 
 
@@ -162,6 +161,7 @@ def _phases(row: Lengths, config: RunConfig, model: Geometry, costs: Costs) -> l
             pieces.tokens * many,
             (pieces.tokens if every else pieces.scored) * many,
             pieces.squares * many,
+            pieces.block * many,
             pieces.copied * many,
         )
     if config.grad_checkpoint:
@@ -220,8 +220,7 @@ def _backward(
     largest = max(pieces.squares)
     if config.attention == "blocked":
         attending += tokens * (6 * model.width + 4 * model.query + 4 * model.keys)
-        keys = max(largest // tokens, 1) if len(pieces.squares) > 1 else math.isqrt(largest)
-        scores = costs.blocked * model.heads * min(_BLOCK, keys) * keys
+        scores = costs.blocked * model.heads * pieces.block
     else:
         beside = sum(pieces.squares) - largest
         scores = model.heads * (costs.scores * largest + costs.scores_beside * beside)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from trainer_core.config import PREFERENCE, RunConfig
 from trainer_core.data.types import TokenisedExample
 
+_BLOCK = 256  # queries that blocked attention takes at a time
+
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
@@ -39,12 +41,14 @@ class Pieces:
         tokens: that go through a layer, padding included.
         scored: that go through the head.
         squares: queries times keys of each piece that attends by itself.
+        block: queries times keys of the largest block of queries that blocked attention takes.
         copied: keys of a shared prompt that are copied for the answers, and theirs.
     """
 
     tokens: int
     scored: int
     squares: tuple[int, ...]
+    block: int
     copied: int = 0
 
 
@@ -74,19 +78,25 @@ def pieces_of(row: Lengths, config: RunConfig, bucket: int) -> Pieces:
     if row.packed:
         whole, rest = divmod(_up(row.packed, bucket), length)
         squares = [length * length] * whole + [rest * rest] * (rest > 0)
-        return Pieces(whole * length + rest, row.packed, tuple(squares))
+        return Pieces(whole * length + rest, row.packed, tuple(squares), _block(1, length))
     if config.method not in PREFERENCE:
         trained = row.sequence if row.trained is None else row.trained
-        return Pieces(length, trained, (length * length,))
+        return Pieces(length, trained, (length * length,), _block(1, length))
     scored = 2 * row.answer
     if config.method == "orpo" and config.sft_scope == "full":
         scored += row.prompt
     if config.prefix_sharing == "off" or row.prompt == 0:
-        return Pieces(2 * length, scored, (2 * length * length,))
+        return Pieces(2 * length, scored, (2 * length * length,), _block(2, length))
     prompt = row.prompt // bucket * bucket or row.prompt
     answer = _up(row.sequence - prompt, bucket)
     keys = prompt + answer
-    return Pieces(prompt + 2 * answer, scored, (prompt * prompt, 2 * answer * keys), 2 * keys)
+    squares = (prompt * prompt, 2 * answer * keys)
+    block = max(_block(1, prompt), _block(2, answer, keys))
+    return Pieces(prompt + 2 * answer, scored, squares, block, 2 * keys)
+
+
+def _block(rows: int, queries: int, keys: int | None = None) -> int:
+    return rows * min(_BLOCK, queries) * (keys or queries)
 
 
 def _of(row: TokenisedExample) -> Lengths:

@@ -24,6 +24,8 @@ from trainer_core.config_file import (
     write_yaml,
 )
 from trainer_core.errors import ConfigError
+from trainer_core.events import Warned
+from trainer_core.foreign.translate import trainer_of, translate
 from trainer_core.foreign_keys import FOREIGN_KEYS
 from trainer_core.option import GROUPS, allowed, kinds, shown
 
@@ -45,18 +47,27 @@ class ConfigErrors(ConfigError):
 
 
 def load_config(
-    path: Path | str | None, overrides: Mapping[str, Any] | Iterable[str] = ()
+    path: Path | str | None,
+    overrides: Mapping[str, Any] | Iterable[str] = (),
+    warnings: list[Warned] | None = None,
 ) -> RunConfig:
     """The configuration in a file, with `overrides` on top.
 
     Args:
-        path: a YAML or JSON file, or None if the overrides say everything.
+        path: a YAML or JSON file, ours or one that `foreign` knows, or None if the overrides say
+            everything.
         overrides: option -> value, or `key=value` texts as after `--set`.
+        warnings: gets what is not as it was in another trainer's file.
 
     Raises:
         ConfigError: anything is wrong; a `ConfigErrors` if several options are.
     """
     file = read_config_file(Path(path).expanduser()) if path is not None else None
+    if file is not None and (trainer := trainer_of(file.values)):
+        translated = translate(file, trainer)
+        file = translated.file
+        if warnings is not None:
+            warnings += translated.warnings
     values = _anchored(file) if file else {}
     given = (
         dict(overrides) if isinstance(overrides, Mapping) else dict(map(parse_override, overrides))

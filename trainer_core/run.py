@@ -25,13 +25,19 @@ from trainer_core.runfolder import EventLog, RunFolder
 Tell = Callable[[Event], None]
 
 
-def train(config: RunConfig, emit: Tell, control: Control | None = None) -> Finished:
+def train(
+    config: RunConfig,
+    emit: Tell,
+    control: Control | None = None,
+    notes: Sequence[Warned] = (),
+) -> Finished:
     """Train as configured.
 
     Args:
         config: the run.
         emit: receives every event, in the thread that called `train`.
         control: wishes from outside; None if there will be none.
+        notes: warnings that come with the configuration, told after `started`.
 
     Returns:
         The last event. The adapter is in its folder `adapter`, also after a stop.
@@ -58,7 +64,7 @@ def train(config: RunConfig, emit: Tell, control: Control | None = None) -> Fini
             log.append(event)
 
         try:
-            warnings = [*preparation.warnings(device), *plan.warnings]
+            warnings = [*notes, *preparation.warnings(device), *plan.warnings]
             return _train(plan, warnings, folder, raw, run, tell, control)
         except Exception as error:
             fault = _full_disk(error, run) or _out_of_memory(error) or error

@@ -10,6 +10,7 @@ from app.settings import Settings
 from app.viewmodels.config_vm import ConfigViewModel
 from trainer_core.config_io import dump_yaml, load_config
 from trainer_core.errors import ConfigError
+from trainer_core.events import Warned
 from trainer_core.runfolder import write_atomically
 
 SAMPLE_NAME = "sample"
@@ -69,15 +70,21 @@ class DocumentsViewModel(QObject):
         self._settings.last_file = ""
         self._name(SAMPLE_NAME)
 
-    def open(self, path: Path) -> None:
-        """Fill the form from a file.
+    def open(self, path: Path) -> list[Warned]:
+        """Fill the form from a file, ours or another trainer's.
+
+        Returns:
+            What is not as it was in the other trainer, which `save` then does not overwrite by
+            itself.
 
         Raises:
             ConfigError: the file cannot be read or says something that cannot be.
         """
-        self._form.load(load_config(path))
+        warnings: list[Warned] = []
+        self._form.load(load_config(path, warnings=warnings))
         self._settings.remember(path)
-        self._name(path.stem)
+        self._name(f"{path.stem}-burnish" if warnings else path.stem)
+        return warnings
 
     def save(self, path: Path) -> None:
         """Write the form to a file.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
 from app.viewmodels.wording import count, duration, sentence_case
-from trainer_core.events import Finished
+from trainer_core.events import Finished, Warned
 
 NoticeLevel = Literal["info", "warning", "error", "success"]
 NoticeAction = Literal["show_log", "open_log_file", "export", "open_run"]
@@ -31,6 +32,13 @@ def error_notice(what: str, why: str, try_this: str) -> Notice:
     ]
     title = sentence_case(what.rstrip("."))
     return Notice("error", title, " ".join(sentences), ("show_log", "open_log_file"))
+
+
+def imported_notice(name: str, warnings: Sequence[Warned]) -> Notice:
+    """Another trainer's file was read: the first thing to tell of it, and how many more."""
+    first, *rest = (sentence_case(warning.message.rstrip(".")) + "." for warning in warnings)
+    more = f" {count(len(rest), 'more note')} in the log." if rest else ""
+    return Notice("info", f"Read {name}", first + more, ("show_log",))
 
 
 def finished_notice(event: Finished) -> Notice:

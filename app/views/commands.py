@@ -12,7 +12,7 @@ from app.paths import AppPaths
 from app.settings import Settings
 from app.viewmodels.config_vm import ConfigViewModel
 from app.viewmodels.documents_vm import DocumentsViewModel
-from app.viewmodels.notice_vm import error_notice
+from app.viewmodels.notice_vm import error_notice, imported_notice
 from app.viewmodels.presets import Preset, presets
 from app.viewmodels.run_vm import RunState
 from app.viewmodels.session import Session
@@ -73,9 +73,14 @@ class WindowCommands(QObject):
     def open_config(self, path: Path) -> None:
         """Fill the form from a file, or say why not."""
         try:
-            self._documents.open(path)
+            warnings = self._documents.open(path)
         except TrainerError as error:
             self._show(error)
+            return
+        for warning in warnings:
+            self._session.log.say(" - ".join(filter(None, (warning.message, warning.try_this))))
+        if warnings:
+            self._session.notices.show(imported_notice(path.name, warnings))
 
     def choose_preset(self, preset: Preset) -> None:
         """Give the form the preset's settings; what it trains on what stays."""

@@ -202,3 +202,18 @@ def test_a_fault_of_ours_is_a_short_notice(build: Build) -> None:
 
 def test_about_names_what_we_stand_on() -> None:
     assert any(line.startswith("mlx-lm 0.") for line in about_lines())
+
+
+def test_another_trainers_file_is_read_and_told_of(build: Build, tmp_path: Path) -> None:
+    app = build()
+    file = tmp_path / "lora.yaml"
+    file.write_text("model: sample\ndata: sample\ntrain: true\nmask_prompt: true\nbatch_size: 2\n")
+    app.commands.open_config(file)
+    config = app.form.config()
+    assert config is not None, app.form.status
+    assert (config.batch_size, config.loss_on, config.learning_rate) == (2, "last", 1e-5)
+    notice = app.session.notices.notice
+    assert notice is not None
+    assert "configuration of mlx-lm" in notice.text
+    assert app.documents.name == "lora-burnish"  # which is what Save proposes
+    assert sum("adam corrects" in line.text for line in app.session.log.lines) == 1

@@ -17,6 +17,7 @@ from trainer_core.data.stats import DataStats, summarise
 from trainer_core.data.tokenizer import load_tokenizer
 from trainer_core.data.types import Dataset, Problem
 from trainer_core.errors import DataError
+from trainer_core.events import Warned
 from trainer_core.memory.advice import Advice
 from trainer_core.runfolder import default_runs_folder
 
@@ -110,7 +111,9 @@ def run(args: argparse.Namespace, out: TextIO) -> int:
     """Print the report. Where `train` would refuse the data, so does this, after the report."""
     from trainer_core.cli.check_view import show_report
 
-    report = check(load_config(args.config, args.set), probe=args.probe)
+    notes: list[Warned] = []
+    report = check(load_config(args.config, args.set, notes), probe=args.probe)
+    report.warnings[:0] = [(note.code, note.message, note.try_this) for note in notes]
     if args.json:
         print(json.dumps(report.as_json(), indent=2, ensure_ascii=False), file=out, flush=True)
     else:

@@ -17,7 +17,7 @@ from trainer_core.cli.streams import event_stream
 from trainer_core.config_io import load_config
 from trainer_core.control import Control
 from trainer_core.errors import TrainerError
-from trainer_core.events import Event, Failed
+from trainer_core.events import Event, Failed, Warned
 
 Listener = Callable[[Event], None]
 
@@ -42,7 +42,8 @@ def run(args: argparse.Namespace, out: TextIO) -> int:
         stack.enter_context(stop_on_signals(control))
         listeners: list[Listener] = [events] if events else []
         try:
-            config = load_config(args.config, args.set)
+            notes: list[Warned] = []
+            config = load_config(args.config, args.set, notes)
             display = _display(out, control, taken=args.events == "-")
             if isinstance(display, LiveDisplay):
                 stack.enter_context(display)
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace, out: TextIO) -> int:
             backend.prepare()
             from trainer_core.run import train
 
-            finished = train(config, emit, control)
+            finished = train(config, emit, control, notes)
         except TrainerError as error:
             if events and not events.failed:
                 events(Failed(error.what, error.why, error.try_this))

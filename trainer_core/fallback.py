@@ -40,7 +40,8 @@ def fit_to_model(plan: Plan, opened: AdaptedModel) -> tuple[RunConfig, list[Warn
         if not why or getattr(plan.config, name) == plain:
             continue
         if getattr(plan.asked, name) != "auto":
-            raise refused(plan.asked, name, f"not with this model: {why}")
+            whose = "" if opened.spec.kind == "full" else "not with this model: "
+            raise refused(plan.asked, name, whose + why)
         update[name] = plain
         warnings.append(Warned("fallback", f"{name} is {plain} for this model: {why}"))
     return plan.config.model_copy(update=update), warnings

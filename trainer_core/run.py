@@ -12,7 +12,8 @@ from pathlib import Path
 from trainer_core import backend
 from trainer_core.config import RunConfig
 from trainer_core.control import Control
-from trainer_core.data.load import RawData, read_rows, tokenise
+from trainer_core.data.load import RawData, read_rows
+from trainer_core.data.token_cache import tokenise_once
 from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
 from trainer_core.data.types import Dataset
 from trainer_core.errors import OutOfMemoryError, TrainerError
@@ -137,9 +138,10 @@ def _prepare_data(
 ) -> tuple[ChatTokenizer, Dataset]:
     tell(Stage("data", "Tokenising the rows"))
     tokenizer = load_tokenizer(folder, config)
-    dataset = tokenise(
+    dataset = tokenise_once(
         raw,
         config,
+        folder,
         tokenizer,
         progress=lambda share: tell(Stage("data", "Tokenising the rows", share)),
     )

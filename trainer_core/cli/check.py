@@ -12,8 +12,9 @@ from trainer_core.cli.arguments import add_config
 from trainer_core.cli.outcome import Exit
 from trainer_core.config import RunConfig, resolve
 from trainer_core.config_io import load_config
-from trainer_core.data.load import BadRowsError, read_rows, tokenise
+from trainer_core.data.load import BadRowsError, read_rows
 from trainer_core.data.stats import DataStats, summarise
+from trainer_core.data.token_cache import tokenise_once
 from trainer_core.data.tokenizer import load_tokenizer
 from trainer_core.data.types import Dataset, Problem
 from trainer_core.errors import DataError
@@ -164,7 +165,7 @@ def _report(
 
     raw = read_rows(config)
     tokenizer = load_tokenizer(folder, config)
-    dataset = tokenise(raw, config, tokenizer)
+    dataset = tokenise_once(raw, config, folder, tokenizer)
     planned = make_plan(config, folder, longest_of([*dataset.train, *dataset.valid], config))
     warnings = [*dataset.warnings, *((w.code, w.message, w.try_this) for w in planned.warnings)]
     settled, measured = planned.config, None

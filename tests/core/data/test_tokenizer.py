@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainer_core.config import RunConfig
-from trainer_core.data.load import read_rows, tokenise
 from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
-from trainer_core.data.types import Sequence
 from trainer_core.errors import DataError, ModelError
 
 Make = Callable[..., ChatTokenizer]
@@ -136,106 +134,3 @@ def test_a_template_for_tools_of_its_own(make_tokenizer: Make) -> None:
     tool = {"type": "function", "function": {"name": "look", "parameters": {}}}
     assert made.render_prompt(USER, [tool]).startswith("TOOLS [")
     assert not made.render_prompt(USER).startswith("TOOLS")
-
-
-# --- real data and the real tokenizer of the sample model ---
-
-
-@pytest.fixture(scope="module")
-def smollm() -> Path:
-    from trainer_core.model.sample_model import ensure_sample_model
-
-    try:
-        return ensure_sample_model()
-    except ModelError as error:
-        pytest.skip(error.what)
-
-
-def trained(tokenizer: ChatTokenizer, sequence: Sequence) -> list[str]:
-    runs: list[list[int]] = []
-    for place, (token, on) in enumerate(zip(sequence.ids, sequence.trained, strict=True)):
-        if on and (place == 0 or not sequence.trained[place - 1]):
-            runs.append([])
-        if on:
-            runs[-1].append(int(token))
-    return [tokenizer.decode(run) for run in runs]
-
-
-def test_real_sharegpt_pairs(smollm: Path, shared_data: Path, configure: Configure) -> None:
-    data = shared_data / "preference_sharegpt.json"
-    config = configure(data, method="orpo", max_seq_length=8192)
-    tokenizer = load_tokenizer(smollm, config)
-    made = tokenise(read_rows(config), config, tokenizer)
-    assert (made.rows, made.rows_skipped, made.rows_truncated) == (150, 0, 0)
-    for row, value in zip(made.train, json.loads(data.read_text()), strict=True):
-        assert row.rejected is not None
-        assert trained(tokenizer, row.chosen) == [value["chosen"]["value"] + "<|im_end|>"]
-        assert trained(tokenizer, row.rejected) == [value["rejected"]["value"] + "<|im_end|>"]
-        prompt = tokenizer.decode(row.chosen.ids[: row.prompt_length].tolist())
-        assert prompt.endswith("<|im_end|>\n<|im_start|>assistant\n")
-        assert all(turn["value"] in prompt for turn in value["conversations"])
-
-
-def test_real_alpaca_rows(smollm: Path, shared_data: Path, configure: Configure) -> None:
-    data = shared_data / "alpaca.json"
-    config = configure(data, max_seq_length=8192)
-    tokenizer = load_tokenizer(smollm, config)
-    made = tokenise(read_rows(config), config, tokenizer)
-    assert (made.rows, made.rows_skipped) == (400, 0)
-    for row, value in zip(made.train, json.loads(data.read_text()), strict=True):
-        assert trained(tokenizer, row.chosen) == [value["output"] + "<|im_end|>"]
-
-
-def test_real_tool_calls(smollm: Path, shared_data: Path, configure: Configure) -> None:
-    data = shared_data / "toolcall_sharegpt.json"
-    config = configure(data, max_seq_length=8192)
-    tokenizer = load_tokenizer(smollm, config)
-    made = tokenise(read_rows(config), config, tokenizer)
-    for row, value in zip(made.train, json.loads(data.read_text()), strict=True):
-        said = trained(tokenizer, row.chosen)
-        turns = [t for t in value["conversations"] if t["from"] in ("gpt", "function_call")]
-        assert len(said) == len(turns)
-        for text, turn in zip(said, turns, strict=True):
-            if turn["from"] == "gpt":
-                assert text == turn["value"] + "<|im_end|>"
-            else:
-                assert json.loads(turn["value"])["name"] in text
-
-
-@pytest.mark.parametrize(
-    "name", ["preference_implicit_text.jsonl", "preference_implicit_chat.jsonl"]
-)
-def test_real_implicit_pairs(
-    smollm: Path, shared_data: Path, configure: Configure, name: str
-) -> None:
-    config = configure(shared_data / name, method="dpo", max_seq_length=8192)
-    tokenizer = load_tokenizer(smollm, config)
-    made = tokenise(read_rows(config), config, tokenizer)
-    values = [json.loads(line) for line in (shared_data / name).read_text().splitlines()]
-    assert (made.rows, made.rows_skipped) == (40, 0)
-    for row, value in zip(made.train, values, strict=True):
-        (said,) = trained(tokenizer, row.chosen)
-        answer = said.removesuffix("<|im_end|>")
-        whole = (
-            value["chosen"] if isinstance(value["chosen"], str) else value["chosen"][-1]["content"]
-        )
-        assert answer
-        assert whole.strip().endswith(answer.strip())
-
-
-def test_our_ids_are_those_of_transformers(
-    smollm: Path, shared_data: Path, configure: Configure
-) -> None:
-    """Cutting a row at the borders of its answers must not change how it is encoded."""
-    config = configure(shared_data / "alpaca.json", max_seq_length=8192)
-    tokenizer = load_tokenizer(smollm, config)
-    raw = read_rows(config)
-    made = tokenise(raw, config, tokenizer)
-    for example, row in zip(raw.train[:100], made.train[:100], strict=True):
-        messages = [
-            {"role": "user", "content": example.prompt},
-            {"role": "assistant", "content": example.chosen},
-        ]
-        theirs = tokenizer.hf.apply_chat_template(messages, return_dict=False)
-        assert theirs[: len(row.chosen)] == row.chosen.ids.tolist()
-        assert tokenizer.decode(theirs[len(row.chosen) :]).strip() == ""

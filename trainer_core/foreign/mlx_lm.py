@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainer_core.foreign.common import COMMON
 from trainer_core.foreign.keys import Key, Reading, ignored, refused, same
+from trainer_core.foreign.shared_keys import SHARED
 
 
 def _column(ours: str, default: str) -> Key:
@@ -16,15 +16,15 @@ def _column(ours: str, default: str) -> Key:
 
 
 MLX_LM: dict[str, Key] = {
-    **COMMON,
+    **SHARED,
     "fine_tune_type": same("fine_tune_type", "lora"),
     "batch_size": same("batch_size", 4),
     "iters": same("iters", 1000),
-    "num_layers": Key(16, COMMON["num_layers"].told, COMMON["num_layers"].take),
+    "num_layers": Key(16, SHARED["num_layers"].told, SHARED["num_layers"].take),
     "lora_parameters": Key(
         {"rank": 8, "dropout": 0.0, "scale": 20.0},
-        COMMON["lora_parameters"].told,
-        COMMON["lora_parameters"].take,
+        SHARED["lora_parameters"].told,
+        SHARED["lora_parameters"].take,
     ),
     "grad_accumulation_steps": same("grad_accumulation_steps", 1),
     "prompt_feature": _column("prompt", "prompt"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainer_core.foreign.common import COMMON
 from trainer_core.foreign.keys import Key, Reading, Refusal, ignored, refused, same
+from trainer_core.foreign.shared_keys import SHARED
 
 _LOSSES = ("sigmoid", "hinge", "ipo")
 _ONLINE = "it belongs to methods that generate while they train"
@@ -61,7 +61,7 @@ def _quantises(bits: str) -> Key:
 
 
 MLX_LM_LORA: dict[str, Key] = {
-    **COMMON,
+    **SHARED,
     "train_mode": Key("sft", "`method`; refused unless sft, dpo or orpo", _mode),
     "train_type": same("fine_tune_type", "lora"),
     "iters": Key(None, f"`iters`; {_DEFAULT_ITERS} if epochs is not given either", _length),

@@ -118,7 +118,7 @@ def _layers(value: Any, _: Reading) -> dict[str, Any]:
     return {"num_layers": value if value != 0 else -1}
 
 
-COMMON: dict[str, Key] = {
+SHARED: dict[str, Key] = {
     "model": same("model", None),
     "data": same("data", None),
     "seed": same("seed", 0),

@@ -63,7 +63,9 @@ def open_for_training(folder: Path, config: RunConfig) -> AdaptedModel:
     loaded = load_model(folder, _policy(config.weights))
     warm = Path(config.warm_start).expanduser() if config.warm_start else None
     if config.fine_tune_type == "full":
-        return _whole(loaded, config.num_layers, warm)
+        opened = _whole(loaded, config.num_layers, warm)
+        check_trainable(opened.model, opened.adapter)
+        return opened
     if warm is None:
         targets = choose(loaded.model, config.target_modules, config.num_layers)
     else:
@@ -135,7 +137,6 @@ def _whole(loaded: LoadedModel, num_layers: int, warm: Path | None) -> AdaptedMo
     trained = FullWeights(loaded.model, num_layers)
     if warm is not None:
         _fill(trained, warm)
-    check_trainable(loaded.model, trained)
     spec = AdapterSpec(0, 0.0, 0.0, (), num_layers, "full")
     return AdaptedModel(loaded, trained, spec, as_a_whole(loaded.model))
 

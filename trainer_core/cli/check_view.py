@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich import box
 from rich.console import Console
@@ -85,13 +86,12 @@ def _spread(stats: DataStats) -> str:
 
 def _plan(plan: Plan) -> Table:
     config = plan.config
-    modules = config["target_modules"]
     rows = "1 row" if plan.rows_per_step == 1 else f"{plan.rows_per_step:,} rows"
     table = _table("\nPlan", "", "")
     for name, value in (
         ("method", str(config["method"]).upper()),
         ("model", plan.model),
-        ("adapter", f"rank {config['rank']}, scale {config['scale']:g}, {_modules(modules)}"),
+        ("trained", _trained(config)),
         ("steps", f"{plan.steps:,}, of {rows} each: {plan.epochs:.3g} epochs"),
         ("learning rate", f"{config['learning_rate']:g}, {config['lr_schedule']}"),
         ("head, weights", f"{config['head']}, {config['weights']}"),
@@ -133,6 +133,16 @@ def _advice(plan: Plan) -> Table:
 def _range(part: Bin) -> str:
     last = part.high - 1
     return f"{part.low:,}" if last == part.low else f"{part.low:,} to {last:,}"
+
+
+def _trained(config: Mapping[str, Any]) -> str:
+    """What is trained: an adapter of which shape, or all weights."""
+    last = config["num_layers"]
+    if config["fine_tune_type"] == "full":
+        return "all weights" if last < 0 else f"all weights of the last {last} blocks"
+    kind = {"lora": "LoRA", "dora": "DoRA"}[config["fine_tune_type"]]
+    where = _modules(config["target_modules"])
+    return f"{kind} of rank {config['rank']}, scale {config['scale']:g}, {where}"
 
 
 def _modules(modules: str | list[str]) -> str:

@@ -116,3 +116,19 @@ def test_people_get_tables(burnish, config, rows):
     for part in ("Data", "Tokens in a sequence", "Plan", "ORPO", "Problems (2)", "rows.jsonl"):
         assert part in ran.out
     assert "\x1b" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (["fine_tune_type=full"], "all weights"),
+        (["fine_tune_type=full", "num_layers=1"], "all weights of the last 1 blocks"),
+        (["fine_tune_type=dora", "rank=3"], "DoRA of rank 3, scale 2, every linear"),
+    ],
+)
+def test_it_says_what_is_trained(burnish, golden, settings, says):
+    llama = golden / "llama"
+    sets = [f"model={llama}", f"data={llama / 'preference.jsonl'}", "prompt_format=raw", *settings]
+    ran = burnish("check", *(part for item in sets for part in ("--set", item)))
+    assert ran.code == 0, ran.err
+    assert says in ran.out

@@ -19,8 +19,6 @@ WEIGHTS = "adapters.safetensors"
 CONFIG = "adapter_config.json"
 _PEFT_WEIGHTS = "adapter_model.safetensors"
 
-KINDS = ("lora", "dora", "full")
-
 
 @dataclass(frozen=True, slots=True)
 class AdapterSpec:
@@ -82,9 +80,10 @@ def read_spec(folder: Path, blocks: int) -> AdapterSpec:
     if "peft_type" in config and not (folder / WEIGHTS).exists():
         return _peft_spec(folder, config, blocks)
     kind = config.get("fine_tune_type", "lora")
-    if kind not in KINDS:
-        known = " or ".join(KINDS)
-        raise ModelError(f"the adapter in {folder} is of type {kind}", f"it must be {known}")
+    if kind not in ("lora", "dora", "full"):
+        raise ModelError(
+            f"the adapter in {folder} is of type {kind}", "it must be lora, dora or full"
+        )
     try:
         if kind == "full":
             return AdapterSpec(0, 0.0, 0.0, (), int(config["num_layers"]), kind)

@@ -43,9 +43,11 @@ def run(name: str, ratio: float = 1.0) -> dict[str, list]:
             torch.optim.AdamW(vectors, RATE, weight_decay=DECAY),
         ]
     elif ratio != 1.0:
+        # As PEFT's create_loraplus_optimizer groups them: B, and what has one dimension.
+        fast = [v for n, v in values.items() if n.endswith("lora_b") or v.ndim == 1]
         groups = [
-            {"params": [v for n, v in values.items() if not n.endswith("lora_b")], "lr": RATE},
-            {"params": [values["q.lora_b"]], "lr": RATE * ratio},
+            {"params": [values["q.lora_a"]], "lr": RATE},
+            {"params": fast, "lr": RATE * ratio},
         ]
         used = [torch.optim.AdamW(groups, RATE, weight_decay=DECAY)]
     else:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from tests.core.runs import GOLDEN, fresh_config, run
-from trainer_core.errors import ExportError
+from trainer_core.config import RunConfig
+from trainer_core.errors import ExportError, ModelError
 from trainer_core.events import Warned
 from trainer_core.export.mlx import export_adapter
 from trainer_core.model.load import load_model
@@ -44,23 +45,28 @@ def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("weights", ["keep", "float32"])
-@pytest.mark.parametrize("kind", ["lora", "dora"])
+@pytest.mark.parametrize("kind", ["lora", "dora", "full"])
 def test_mlx_lm_gives_the_trained_logits(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, weights: Any
 ) -> None:
     from mlx_lm.tuner.utils import load_adapters
 
-    config = fresh_config(
+    given = fresh_config(
         tmp_path / "runs",
         model=str(base),
-        fine_tune_type=kind,
         weights=weights,
-        rank=3,
         iters=2,
         learning_rate=1e-2,
-    )
-    ran = run(config)
+    ).model_dump(exclude_unset=True)
+    del given["rank"]
+    rank = {} if kind == "full" else {"rank": 3}
+    config = RunConfig(**given, **rank, fine_tune_type=kind)
     out = tmp_path / "out"
+    if kind == "full" and base.name.isdigit():
+        with pytest.raises(ModelError, match="a quantised model cannot be fully fine-tuned"):
+            run(config)
+        return
+    ran = run(config)
     if kind == "dora" and base.name == "6":
         assert any("cannot load DoRA on layers of 6 bits" in w.message for w in ran.of(Warned))
         with pytest.raises(ExportError, match="mlx-lm cannot load DoRA"):

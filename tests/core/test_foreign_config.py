@@ -10,15 +10,18 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.core import foreign_page
 from trainer_core.config import RunConfig
-from trainer_core.config_io import load_config
+from trainer_core.config_file import ConfigFile
+from trainer_core.config_io import load_config, problems
 from trainer_core.errors import ConfigError
 from trainer_core.events import Warned
 from trainer_core.foreign.mlx_lm import MLX_LM
 from trainer_core.foreign.mlx_lm_lora import MLX_LM_LORA
-from trainer_core.foreign.translate import trainer_of
+from trainer_core.foreign.translate import TRAINERS, trainer_of, translate
 from trainer_core.runfolder import read_events
 
 FILES = Path(__file__).parent / "foreign_files"
@@ -365,3 +368,37 @@ def test_such_a_file_trains(tmp_path: Path) -> None:
     written = load_config(tmp_path / "runs" / "theirs" / "config.yaml")
     assert (written.rank, written.scale, written.num_layers) == (4, 10.0, 1)
     assert list(read_events(tmp_path / "runs" / "theirs" / "events.jsonl"))
+
+
+ODD = st.sampled_from(
+    [
+        *(None, True, -1, 0, 3, 0.5, float("inf"), float("nan"), "", "x", "4", "1e-5", [], [1]),
+        *(["x", None], {}, {"a": 1}, {"rank": "x"}, {"keys": 3}, {"adam": 3}, {"adamw": []}),
+    ]
+)
+NAMED = st.sampled_from(["adam", "adamw", "sgd", "cosine_decay", "linear_schedule", "dpo", "orpo"])
+SCHEDULE = st.fixed_dictionaries(
+    {"name": NAMED | ODD, "arguments": st.lists(ODD, max_size=4) | ODD},
+    optional={"warmup": ODD, "warmup_init": ODD},
+)
+SETTINGS = st.dictionaries(NAMED, st.dictionaries(st.sampled_from(["betas", "eps"]), ODD) | ODD)
+
+
+@settings(max_examples=50)
+@given(
+    trainer=st.sampled_from(sorted(TRAINERS)),
+    odd=st.dictionaries(
+        st.sampled_from(sorted({*MLX_LM, *MLX_LM_LORA})),
+        ODD | NAMED | SCHEDULE | SETTINGS,
+        max_size=4,
+    ),
+)
+def test_whatever_a_value_is_it_is_read_or_refused(trainer: str, odd: dict[str, Any]) -> None:
+    table = TRAINERS[trainer]
+    values = {"model": "m", "data": "d", **{k: v for k, v in odd.items() if k in table}}
+    try:
+        translated = translate(ConfigFile(Path("theirs.yaml"), values), trainer)
+    except ConfigError:
+        return
+    found = problems(translated.file.values, file=translated.file)
+    assert found or RunConfig.model_validate(translated.file.values)

@@ -33,7 +33,10 @@ def _lora(value: Any, reading: Reading) -> dict[str, Any]:
 
 def _optimiser(value: Any, reading: Reading) -> dict[str, Any]:
     name = str(value).lower()
-    settings = (reading.values.get("optimizer_config") or {}).get(name) or {}
+    every = reading.values.get("optimizer_config") or {}
+    settings = every.get(name) or {} if isinstance(every, dict) else every
+    if not isinstance(settings, dict):
+        raise Refusal("optimizer_config is a mapping of optimisers to their settings", "mend it")
     found: dict[str, Any] = {"optimizer": name}
     if name in _DECAY:
         found["weight_decay"] = _DECAY[name]
@@ -103,9 +106,10 @@ def _adapter(value: Any, _: Reading) -> dict[str, Any]:
 
 
 def _validation(value: Any, reading: Reading) -> dict[str, Any]:
-    if not isinstance(value, int):
-        raise Refusal("it is a number of batches", "use a whole number, or -1 for all")
-    return {"val_rows": value * int(reading.values["batch_size"]) if value > 0 else 0}
+    rows = reading.values["batch_size"]
+    if not isinstance(value, int) or not isinstance(rows, int):
+        raise Refusal("it is a number of batches of batch_size rows", "use whole numbers")
+    return {"val_rows": value * rows if value > 0 else 0}
 
 
 def _mask(value: Any, reading: Reading) -> dict[str, Any]:

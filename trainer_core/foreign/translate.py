@@ -14,6 +14,7 @@ from trainer_core.events import Warned
 from trainer_core.foreign.keys import Key, Reading, Refusal
 from trainer_core.foreign.mlx_lm import MLX_LM
 from trainer_core.foreign.mlx_lm_lora import MLX_LM_LORA
+from trainer_core.option import shown
 
 TRAINERS: dict[str, Mapping[str, Key]] = {"mlx-lm": MLX_LM, "mlx-lm-lora": MLX_LM_LORA}
 
@@ -75,9 +76,16 @@ def translate(file: ConfigFile, trainer: str) -> Translated:
             taken = key.take(values[name], reading)
         except Refusal as refusal:
             raise ConfigError(
-                f"{file.where(name)}: {name} = {values[name]} cannot be used",
+                f"{file.where(name)}: {name} = {shown(values[name])} cannot be used",
                 refusal.why,
                 refusal.try_this,
+                key=name,
+            ) from None
+        except (TypeError, ValueError, AttributeError, ArithmeticError):
+            raise ConfigError(
+                f"{file.where(name)}: {name} = {shown(values[name])} cannot be used",
+                f"{trainer} takes another kind of value there",
+                f"see {name} in its documentation",
                 key=name,
             ) from None
         for ours, value in taken.items():

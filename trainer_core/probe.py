@@ -110,6 +110,20 @@ def _hardest(rows: Sequence[TokenisedExample], config: RunConfig) -> list[Tokeni
         return max(pieces_of(lengths, config, 1).tokens for lengths in longest_of([row], config))
 
     count = config.batch_size * config.grad_accumulation_steps
-    ordered = sorted(rows, key=tokens, reverse=True)[:count]
+    ordered = sorted(rows, key=tokens, reverse=True)
+    if config.packing:
+        count = _packed(ordered, count, config.max_seq_length)
+    ordered = ordered[:count]
     filled = [ordered[index % len(ordered)] for index in range(count)]
     return [replace(row, row=number) for number, row in enumerate(filled)]
+
+
+def _packed(ordered: Sequence[TokenisedExample], count: int, limit: int) -> int:
+    """How many of these rows fill `count` packed rows, at most all of them for each."""
+    lengths = [len(row.chosen) for row in ordered]
+    wanted = count * min(limit, sum(lengths))
+    number = filled = 0
+    while not number or filled + lengths[number % len(lengths)] <= wanted:
+        filled += lengths[number % len(lengths)]
+        number += 1
+    return number

@@ -35,6 +35,18 @@ def test_the_estimate_is_not_low_and_not_far_off(tmp_path: Path, method: str, se
     assert found.seconds > 0
 
 
+@pytest.mark.parametrize("segment", [0, 1])
+def test_packed_rows_are_full(tmp_path: Path, segment: int) -> None:
+    options: dict[str, Any] = {"packing": True, "max_seq_length": 400, "segment_size": segment}
+    found, dataset = probed(tmp_path, method="sft", **options)
+    rows = longest_of(dataset.train, found.config)
+    assert rows[0].packed == 400
+    needs = estimate(GOLDEN / "llama", found.config, rows).total(found.config.weights)
+    assert found.peak <= needs <= 1.25 * found.peak + 1_000_000
+    alone, _ = probed(tmp_path, method="sft", segment_size=segment)
+    assert found.peak > alone.peak
+
+
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     probed(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -177,8 +177,8 @@ class RunConfig(BaseModel):
         -1, "Layers", "Train the last n blocks. -1 means all, with `full` the embedding and the "
         "head too.", advanced=True, ge=-1)
     warm_start: OptionalText = _lora(
-        None, "Warm start", "An adapter folder, of mlx-lm or PEFT, whose weights training starts "
-        "from.", advanced=True, path=True)
+        None, "Warm start", "A folder of mlx-lm or PEFT with the adapter, or of Burnish with all "
+        "the weights, that training starts from.", advanced=True, path=True)
     rank_scaling: Literal["constant", "by_bits", "by_kl"] = _lora(
         "constant", "Rank scaling", "Same rank everywhere, or more where a mixed quantisation "
         "keeps more bits: rank x bits / 4 with `by_bits`. `by_kl` goes by the sensitivities that "

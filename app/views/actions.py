@@ -46,8 +46,13 @@ _TABLE = {
     "theme_light": _Entry("&Light"),
     "theme_dark": _Entry("&Dark"),
     "show_log": _Entry("&Log", "Show or hide the log", "Ctrl+L"),
-    "page_training": _Entry("&Training curves", key="Ctrl+1"),
-    "page_diagnostics": _Entry("&Diagnostic curves", key="Ctrl+2"),
+    "go_model": _Entry("&Model", key="Ctrl+1"),
+    "go_data": _Entry("D&ata", key="Ctrl+2"),
+    "go_train": _Entry("T&rain", key="Ctrl+3"),
+    "go_try": _Entry("Tr&y", key="Ctrl+4"),
+    "go_runs": _Entry("R&uns", key="Ctrl+5"),
+    "page_training": _Entry("&Training curves", key="Alt+1"),
+    "page_diagnostics": _Entry("&Diagnostic curves", key="Alt+2"),
     "open_log_file": _Entry("Open &log folder", "Technical details of what went wrong"),
     "about": _Entry("&About Burnish"),
 }
@@ -71,10 +76,19 @@ class Actions:
     theme_light: QAction
     theme_dark: QAction
     show_log: QAction
+    go_model: QAction
+    go_data: QAction
+    go_train: QAction
+    go_try: QAction
+    go_runs: QAction
     page_training: QAction
     page_diagnostics: QAction
     open_log_file: QAction
     about: QAction
+
+    def page(self, key: str) -> QAction:
+        """The command that turns to a page."""
+        return getattr(self, f"go_{key}")
 
     def paint(self, palette: Palette) -> None:
         """Give the tool bar's icons the colours of the palette."""

@@ -13,6 +13,7 @@ from app.settings import Settings
 from app.viewmodels.config_vm import ConfigViewModel
 from app.viewmodels.documents_vm import DocumentsViewModel
 from app.viewmodels.notice_vm import error_notice, imported_notice
+from app.viewmodels.plot_table import Page
 from app.viewmodels.presets import Preset, presets
 from app.viewmodels.run_vm import RunState
 from app.viewmodels.session import Session
@@ -147,10 +148,13 @@ class WindowCommands(QObject):
         )
         table.quit.triggered.connect(window.close)
         table.show_log.toggled.connect(window.panels.log.set_open)
-        table.page_training.triggered.connect(lambda: window.panels.plots.show_page("training"))
-        table.page_diagnostics.triggered.connect(
-            lambda: window.panels.plots.show_page("diagnostics")
-        )
+        for key in window.pages.keys:
+            table.page(key).triggered.connect(lambda _=False, k=key: window.pages.show_page(k))
+        curves: Page
+        for curves in ("training", "diagnostics"):
+            getattr(table, f"page_{curves}").triggered.connect(
+                lambda _=False, k=curves: self._show_curves(k)
+            )
         table.open_log_file.triggered.connect(lambda: open_folder(self._paths.log))
         table.about.triggered.connect(lambda: dialogs.show_about(window, about_lines()))
         for mode in ("system", "light", "dark"):
@@ -164,6 +168,10 @@ class WindowCommands(QObject):
         session.export.changed.connect(self._on_run_changed)
         session.idle.connect(self._on_engine_idle)
         self._documents.changed.connect(self._on_documents_changed)
+
+    def _show_curves(self, page: Page) -> None:
+        self._window.pages.show_page("train")
+        self._window.panels.plots.show_page(page)
 
     def _show(self, error: TrainerError) -> None:
         self._session.log.say(str(error), "error")

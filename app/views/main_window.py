@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QSize, Qt
@@ -25,7 +25,7 @@ from app.viewmodels.presets import Preset
 from app.views.actions import Actions
 from app.views.log_panel import LogPanel
 from app.views.notice_bar import NoticeBar
-from app.views.palette import SPACE
+from app.views.pages import Pages
 from app.views.plots_panel import PlotsPanel
 from app.views.progress_panel import ProgressPanel
 
@@ -36,19 +36,21 @@ LOG_HEIGHT = 132
 
 @dataclass(frozen=True, slots=True)
 class Panels:
-    """What the window is made of."""
+    """What the window is made of. `others` are the pages besides the curves, under their keys."""
 
     form: QWidget
     plots: PlotsPanel
     progress: ProgressPanel
     log: LogPanel
     notice: NoticeBar
+    others: Mapping[str, QWidget] = field(default_factory=dict)
 
 
 class MainWindow(QMainWindow):
-    """Tool bar, form, plots, progress, log.
+    """Tool bar, form, pages, progress, log.
 
     Attributes:
+        pages: the curves and what else stands in their place.
         may_close: asked when the window is to close; False keeps it open.
         open_recent: called with the chosen file of the Recent menu.
         choose_preset: called with the chosen entry of the Presets menu.
@@ -67,6 +69,7 @@ class MainWindow(QMainWindow):
         self._presets.setToolTipsVisible(True)
         self._run_name = QLabel()
         self._run_name.setProperty("role", "small")
+        self.pages = Pages({"train": panels.plots, **panels.others}, panels.notice)
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._rows = QSplitter(Qt.Orientation.Vertical)
         self._build_tool_bar()
@@ -161,6 +164,8 @@ class MainWindow(QMainWindow):
             ],
             "&Run": [table.start, table.stop, None, table.export, table.open_run],
             "&View": [
+                *self._page_actions(),
+                None,
                 table.page_training,
                 table.page_diagnostics,
                 None,
@@ -180,6 +185,10 @@ class MainWindow(QMainWindow):
                 else:
                     menu.addAction(entry)
 
+    def _page_actions(self) -> list[QAction]:
+        """The commands that turn to the pages that there are."""
+        return [self.actions_table.page(key) for key in self.pages.keys]
+
     def _theme_menu(self) -> QMenu:
         table = self.actions_table
         menu = QMenu("&Theme", self)
@@ -192,11 +201,7 @@ class MainWindow(QMainWindow):
         upper_layout = QVBoxLayout(upper)
         upper_layout.setContentsMargins(0, 0, 0, 0)
         upper_layout.setSpacing(0)
-        notice_holder = QVBoxLayout()
-        notice_holder.setContentsMargins(SPACE, SPACE, SPACE, 0)
-        notice_holder.addWidget(panels.notice)
-        upper_layout.addLayout(notice_holder)
-        upper_layout.addWidget(panels.plots, 1)
+        upper_layout.addWidget(self.pages, 1)
         upper_layout.addWidget(panels.progress)
         self._rows.addWidget(upper)
         self._rows.addWidget(panels.log)

@@ -17,12 +17,15 @@ from app.paths import AppPaths, resources_folder
 from app.settings import SettingsStore
 from app.unix_signals import UnixSignals
 from app.viewmodels.config_vm import ConfigViewModel
+from app.viewmodels.data_vm import DataViewModel
 from app.viewmodels.documents_vm import DocumentsViewModel
 from app.viewmodels.notice_vm import Notice, error_notice
+from app.viewmodels.row_edits import RowEdits
 from app.viewmodels.session import Session
 from app.views.actions import make_actions
 from app.views.commands import WindowCommands
 from app.views.config_panel import ConfigPanel
+from app.views.data_page import DataPage
 from app.views.log_panel import LogPanel
 from app.views.main_window import MainWindow, Panels
 from app.views.notice_bar import NoticeBar
@@ -75,6 +78,7 @@ class Application(QObject):
         self.form = ConfigViewModel(self)
         sample = resources_folder() / "sample" / "sample.yaml"
         self.documents = DocumentsViewModel(self.form, self.settings, sample, self)
+        self.data = DataViewModel(self.form, RowEdits(paths.row_changes), self)
         self.window = self._make_window()
         self.commands = WindowCommands(
             self.window, self.session, self.form, self.documents, self.settings, self.theme, paths
@@ -97,6 +101,7 @@ class Application(QObject):
         self.window.remember(self.settings)
         self.store.save(self.settings)
         self.window.hide()
+        self.data.close()
         self.session.close()
         self.session.wait()
         self.faults.uninstall()
@@ -113,6 +118,7 @@ class Application(QObject):
             progress=ProgressPanel(session.progress),
             log=LogPanel(session.log, self.theme),
             notice=NoticeBar(session.notices, self.theme),
+            others={"data": DataPage(self.data, self.theme)},
         )
         actions = make_actions(self)
         return MainWindow(actions, panels)

@@ -36,6 +36,11 @@ class AppPaths:
         return self.config / "settings.json"
 
     @property
+    def row_changes(self) -> Path:
+        """Files of rows that were left out or given other values."""
+        return self.config / "row-changes"
+
+    @property
     def log_file(self) -> Path:
         """Everything that is too long for the window, tracebacks above all."""
         return self.log / "burnish.log"

@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -87,15 +88,23 @@ class WeightPolicy:
     warning: Warned | None = None
 
 
-@functools.cache
+_PREPARING = threading.Lock()
+
+
 def prepare() -> Preparation:
     """Settle the process's environment for MLX, before `mlx.core` is imported.
 
     It asks the Hugging Face libraries for no telemetry and no network (a user who sets
     HF_HUB_OFFLINE=0 keeps it), gives MLX's kernel compiler a private temporary folder, tells MLX
     how to use CUDA, and on Linux loads a fast BLAS. It never raises: what could not be done is in
-    the result.
+    the result. Any thread may call it; only the first call does something.
     """
+    with _PREPARING:
+        return _prepare()
+
+
+@functools.cache
+def _prepare() -> Preparation:
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     # Else transformers tells everyone who lacks PyTorch that they lack it.

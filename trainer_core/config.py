@@ -81,6 +81,9 @@ class RunConfig(BaseModel):
     columns: ColumnNames = _data(
         None, "Columns", "Which of the file's columns is what, if they are called otherwise, such "
         "as {prompt: question, chosen: good, rejected: bad}.", advanced=True)
+    row_changes: OptionalText = _data(
+        None, "Row changes", "A file that leaves rows out or gives them other values; the file of "
+        "rows stays as it is. The Data page of the app writes it.", advanced=True, path=True)
     valid_data: OptionalText = _data(
         None, "Validation file", "A file of validation rows. Without one, a share of the training "
         "rows is held out.", path=True)

@@ -67,10 +67,13 @@ class WarmUp:
         from trainer_core import backend
 
         backend.prepare()
-        for name in ENGINE:
-            importlib.import_module(name)
-        # transformers imports its parts when they are first asked for.
-        from transformers import AutoTokenizer, PreTrainedTokenizerFast  # noqa: F401
+        from trainer_core.data.tokenizer import IMPORTING
+
+        with IMPORTING:
+            for name in ENGINE:
+                importlib.import_module(name)
+            # transformers imports its parts when they are first asked for.
+            from transformers import AutoTokenizer, PreTrainedTokenizerFast  # noqa: F401
 
         # A model that cannot be used is the run's to report, once it is asked for.
         with contextlib.suppress(TrainerError):

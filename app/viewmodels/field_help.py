@@ -24,6 +24,7 @@ _EMPTY_MEANS = {
     "model": "Folder, Hugging Face id, or sample",
     "data": "File, folder, or sample",
     "columns": "As the file names them",
+    "row_changes": "None: every row as it is",
     "valid_data": "None: hold out a share",
     "chat_template": "The model's own",
     "template_kwargs": "None",

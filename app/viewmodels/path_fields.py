@@ -52,6 +52,7 @@ PATH_FIELDS: dict[str, PathField] = {
         patterns=_ROWS,
     ),
     "valid_data": PathField(file=True, patterns=_ROWS),
+    "row_changes": PathField(file=True, patterns="Row changes (*.jsonl);;All files (*)"),
     "chat_template": PathField(
         file=True, patterns="Templates (*.jinja *.jinja2 *.j2 *.json *.txt);;All files (*)"
     ),
@@ -105,7 +106,7 @@ def _data(path: Path) -> str | None:
     return None
 
 
-def _valid_data(path: Path) -> str | None:
+def _file(path: Path) -> str | None:
     if path.is_dir():
         return "is a folder; choose a file"
     return None if path.is_file() else "there is no such file"
@@ -135,7 +136,8 @@ def _existing(path: Path) -> Iterator[Path]:
 
 _CHECKS = {
     "data": _data,
-    "valid_data": _valid_data,
+    "row_changes": _file,
+    "valid_data": _file,
     "chat_template": _chat_template,
     "warm_start": _warm_start,
     "output": _output,

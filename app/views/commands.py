@@ -60,6 +60,7 @@ class WindowCommands(QObject):
         """Start, or say what is wrong with the form."""
         self._documents.keep()
         self._session.start_form(self._form)
+        self._window.pages.show_page("train")
 
     def export_to(self, folder: Path) -> None:
         """Export the last run's adapter and follow it in the dialog."""
@@ -123,6 +124,7 @@ class WindowCommands(QObject):
         table = self._window.actions_table
         match key:
             case "show_log":
+                self._window.pages.show_page("train")
                 self._window.panels.log.set_open(True)
             case "open_log_file":
                 table.open_log_file.trigger()
@@ -148,13 +150,11 @@ class WindowCommands(QObject):
         )
         table.quit.triggered.connect(window.close)
         table.show_log.toggled.connect(window.panels.log.set_open)
+        table.show_log.triggered.connect(lambda: window.pages.show_page("train"))
         for key in window.pages.keys:
             table.page(key).triggered.connect(lambda _=False, k=key: window.pages.show_page(k))
-        curves: Page
-        for curves in ("training", "diagnostics"):
-            getattr(table, f"page_{curves}").triggered.connect(
-                lambda _=False, k=curves: self._show_curves(k)
-            )
+        table.page_training.triggered.connect(lambda: self._show_curves("training"))
+        table.page_diagnostics.triggered.connect(lambda: self._show_curves("diagnostics"))
         table.open_log_file.triggered.connect(lambda: open_folder(self._paths.log))
         table.about.triggered.connect(lambda: dialogs.show_about(window, about_lines()))
         for mode in ("system", "light", "dark"):

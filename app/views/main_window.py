@@ -76,6 +76,7 @@ class MainWindow(QMainWindow):
         self._build_menus()
         self._build_centre()
         panels.log.folded.connect(self._on_log_folded)
+        self.pages.turned.connect(self._on_page_turned)
         self.resize(FIRST_SIZE)
 
     def set_recent(self, paths: list[Path]) -> None:
@@ -221,6 +222,11 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self._columns)
         self._columns.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setFocus()
+
+    def _on_page_turned(self, key: str) -> None:
+        """The log belongs to the curves; other pages need its room."""
+        self.panels.log.setVisible(key == "train")
+        self.panels.progress.set_brief(key != "train")
 
     def _on_log_folded(self, folded: bool) -> None:
         self.actions_table.show_log.setChecked(not folded)

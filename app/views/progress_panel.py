@@ -17,6 +17,7 @@ class ProgressPanel(QWidget):
     def __init__(self, vm: ProgressViewModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._vm = vm
+        self._brief = False
         self._headline = QLabel()
         self._headline.setProperty("role", "heading")
         self._bar = QProgressBar()
@@ -48,9 +49,15 @@ class ProgressPanel(QWidget):
         vm.changed.connect(self.refresh)
         self.refresh()
 
+    def set_brief(self, brief: bool) -> None:
+        """Take no room while nothing is going on."""
+        self._brief = brief
+        self.refresh()
+
     def refresh(self) -> None:
         """Show the view-model as it is now."""
         vm = self._vm
+        self.setVisible(vm.busy or not self._brief)
         self._headline.setText(vm.headline)
         if vm.busy and vm.fraction is None:
             self._bar.setRange(0, 0)

@@ -99,7 +99,7 @@ def test_the_slow_cpu_warning_is_for_cpus(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delitem(sys.modules, "mlx.core", raising=False)
     monkeypatch.setattr(backend, "load_fast_blas", missing)
     monkeypatch.setattr(backend, "_use_private_temporary_folder", lambda: None)
-    done = backend.prepare.__wrapped__()
+    done = backend._prepare.__wrapped__()
     [warning] = done.warnings(CPU)
     assert warning.code == "slow_cpu"
     assert "libgfortran.so.5 is missing" in warning.message
@@ -111,7 +111,7 @@ def test_mlx_that_came_first_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setitem(sys.modules, "mlx.core", object())
     monkeypatch.setattr(backend, "_use_private_temporary_folder", lambda: None)
-    [warning] = backend.prepare.__wrapped__().warnings(CPU)
+    [warning] = backend._prepare.__wrapped__().warnings(CPU)
     assert "imported before" in warning.message
 
 
@@ -125,7 +125,7 @@ def test_a_temporary_folder_that_cannot_be_made_is_only_noted(
     monkeypatch.delitem(sys.modules, "mlx.core", raising=False)
     monkeypatch.setattr(backend, "load_fast_blas", lambda: Path("x.so"))
     monkeypatch.setattr(backend, "_use_private_temporary_folder", fail)
-    [note] = backend.prepare.__wrapped__().warnings(CPU)
+    [note] = backend._prepare.__wrapped__().warnings(CPU)
     assert note.code == "shared_tmp"
     assert "read-only" in note.message
 
@@ -136,17 +136,17 @@ def test_elsewhere_than_linux_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(backend, "load_fast_blas", unwanted)
-    assert backend.prepare.__wrapped__() == Preparation()
+    assert backend._prepare.__wrapped__() == Preparation()
 
 
 def test_no_telemetry_and_no_network_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.delenv("HF_HUB_OFFLINE")
-    backend.prepare.__wrapped__()
+    backend._prepare.__wrapped__()
     assert os.environ["HF_HUB_DISABLE_TELEMETRY"] == "1"
     assert os.environ["HF_HUB_OFFLINE"] == "1"
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    backend.prepare.__wrapped__()
+    backend._prepare.__wrapped__()
     assert os.environ["HF_HUB_OFFLINE"] == "0"
 
 
@@ -236,7 +236,7 @@ def test_cuda_settings_are_made_unless_the_user_has(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(backend, "load_fast_blas", lambda: None)
     monkeypatch.delenv("MLX_ENABLE_CACHE_THRASHING_CHECK", raising=False)
     monkeypatch.setenv("MLX_ENABLE_TF32", "1")
-    backend.prepare.__wrapped__()
+    backend._prepare.__wrapped__()
     assert os.environ["MLX_ENABLE_TF32"] == "1"
     assert os.environ["MLX_ENABLE_CACHE_THRASHING_CHECK"] == "0"
 

@@ -17,6 +17,7 @@ from trainer_core.option import GROUPS, allowed, kinds, limits
 CONTRACT = {
     "columns": None,
     "valid_fraction": 0.1,
+    "row_changes": None,
     "valid_data": None,
     "method": "sft",
     "fine_tune_type": "lora",

@@ -76,6 +76,12 @@ class Example:
         return _characters(self.prompt) + max(answers)
 
     @property
+    def answer_characters(self) -> tuple[int, int]:
+        """Lengths of the two answers of a pair as text; the second is 0 without one."""
+        rejected = 0 if self.rejected is None else _characters(self.rejected)
+        return _characters(self.chosen), rejected
+
+    @property
     def prompt_characters(self) -> int:
         """Length of the prompt as text."""
         return _characters(self.prompt)

@@ -18,6 +18,7 @@ from trainer_core.data.example import BadRow, Example
 from trainer_core.data.files import DataFile, DataFiles, find_files
 from trainer_core.data.formats import parse_row
 from trainer_core.data.readers import read_rows_of
+from trainer_core.data.row_changes import RowChanges, read_row_changes
 from trainer_core.data.tokenise import Tokenised, tokenise_examples, warnings_of
 from trainer_core.data.tokenizer import ChatTokenizer
 from trainer_core.data.types import Dataset, Problem, Row
@@ -39,6 +40,7 @@ class RawData:
         problems: one for each row that could not be used.
         files: the files that were read, in order.
         shapes: how many rows have each shape.
+        note: a warning (code, message, what to try) about changed rows, if there are any.
     """
 
     train: list[Example]
@@ -48,6 +50,7 @@ class RawData:
     problems: list[Problem]
     files: tuple[Path, ...]
     shapes: dict[str, int]
+    note: tuple[str, str, str] | None = None
 
 
 class BadRowsError(DataError):
@@ -80,9 +83,10 @@ def read_rows(config: RunConfig) -> RawData:
         DataError: a file cannot be read, no row can be used, rows do not fit the method, or some
             are bad and bad_rows is error.
     """
-    files = _files(config)
-    train, train_bad = _read(files.train, config)
-    valid, valid_bad = _read(files.valid, config) if files.valid else ([], [])
+    files = files_of(config)
+    changes = read_row_changes(config.row_changes)
+    train, train_bad = _read(files.train, config, changes)
+    valid, valid_bad = _read(files.valid, config, changes) if files.valid else ([], [])
     _check_method(config, train, train_bad, named(files.train))
     if files.valid:
         _check_method(config, valid, valid_bad, named(files.valid))
@@ -102,8 +106,11 @@ def read_rows(config: RunConfig) -> RawData:
     shapes = Counter(example.shape for example in train + valid)
     if not files.valid:
         train, valid = _split(train, config)
+    paths = files.paths
+    if config.row_changes is not None:
+        paths = (*paths, Path(config.row_changes).expanduser())
     return RawData(
-        train, valid, len(train_bad), len(valid_bad), problems, files.paths, dict(shapes)
+        train, valid, len(train_bad), len(valid_bad), problems, paths, dict(shapes), changes.note
     )
 
 
@@ -156,7 +163,10 @@ def tokenise(
         rows_truncated=sum(row.truncated for row in train.rows),
         valid_rows_skipped=raw.valid_skipped + _lost(valid),
         problems=problems,
-        warnings=warnings_of(train.notes + valid.notes, tokenizer),
+        warnings=[
+            *([raw.note] if raw.note else []),
+            *warnings_of(train.notes + valid.notes, tokenizer),
+        ],
     )
 
 
@@ -164,7 +174,12 @@ def _lost(made: Tokenised) -> int:
     return len(made.refused) + len(made.skipped)
 
 
-def _files(config: RunConfig) -> DataFiles:
+def files_of(config: RunConfig) -> DataFiles:
+    """The files that `data` and `valid_data` name.
+
+    Raises:
+        DataError: there is nothing there.
+    """
     named = config.data.strip()
     files = find_files(sample_data(config.method) if named == SAMPLE else Path(named).expanduser())
     if config.valid_data is None:
@@ -178,21 +193,31 @@ def named(files: Sequence[DataFile]) -> str:
     return files[0].name + (f" and {more:,} more" if more else "")
 
 
-def _read(files: Sequence[DataFile], config: RunConfig) -> tuple[list[Example], list[Problem]]:
+def _read(
+    files: Sequence[DataFile], config: RunConfig, changes: RowChanges
+) -> tuple[list[Example], list[Problem]]:
     examples: list[Example] = []
     problems: list[Problem] = []
     for item in (item for file in files for item in read_rows_of(file)):
         if isinstance(item, Problem):
             problems.append(item)
             continue
+        row = changes.apply(item)
+        if row is None:
+            continue
         try:
-            examples.append(_fitting(item, config))
+            examples.append(example_of(row, config))
         except BadRow as bad:
-            problems.append(Problem(item.source.file, item.source.line, bad.what, bad.hint))
+            problems.append(Problem(row.source.file, row.source.line, bad.what, bad.hint))
     return examples, problems
 
 
-def _fitting(row: Row, config: RunConfig) -> Example:
+def example_of(row: Row, config: RunConfig) -> Example:
+    """The example that a row holds under the options of the data.
+
+    Raises:
+        BadRow: it cannot be used.
+    """
     return parse_row(row.values, row.source, config.prompt_format, config.columns)
 
 
@@ -221,11 +246,15 @@ def _check_method(
 
 def _split(examples: list[Example], config: RunConfig) -> tuple[list[Example], list[Example]]:
     """Hold out a seeded share of the rows; at least one row stays for training."""
-    count = len(examples)
+    chosen = held_out(len(examples), config)
+    train = [example for index, example in enumerate(examples) if index not in chosen]
+    return train, [example for index, example in enumerate(examples) if index in chosen]
+
+
+def held_out(count: int, config: RunConfig) -> set[int]:
+    """Which of `count` usable rows validate, if there is no validation file."""
     held = round(count * config.valid_fraction)
     if config.valid_fraction > 0:
         held = max(1, held)
-    held = min(held, count - 1)
-    chosen = set(np.random.default_rng([config.seed, count]).permutation(count)[:held].tolist())
-    train = [example for index, example in enumerate(examples) if index not in chosen]
-    return train, [example for index, example in enumerate(examples) if index in chosen]
+    held = max(min(held, count - 1), 0)
+    return set(np.random.default_rng([config.seed, count]).permutation(count)[:held].tolist())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -24,6 +25,9 @@ from trainer_core.errors import DataError, ModelError
 # SentencePiece put a space before a text; a control character takes it, and nothing merges with it.
 _ANCHORS = ("", "\x02", "\n", ".")
 _PROBES = ("hello", " hello", "\nhello", "\n\nhello", "42", "Ünï", "{", '"a')
+
+IMPORTING = threading.RLock()
+"""Held while transformers is imported: it imports its parts as they are asked for, in circles."""
 
 MessageList = Sequence[Mapping[str, Any]] | Sequence[Turn]
 
@@ -271,7 +275,8 @@ def load_tokenizer(folder: Path, config: RunConfig) -> ChatTokenizer:
     if not folder.is_dir():
         raise ModelError(f"there is no model folder at {folder}", "", "check the path of `model`")
     try:
-        hf = _read(folder, max((p.stat().st_mtime_ns for p in folder.glob("*.json")), default=0))
+        changed = max((p.stat().st_mtime_ns for p in folder.glob("*.json")), default=0)
+        hf = _read(folder, changed, threading.get_ident())
     # transformers raises many kinds of errors for broken files; all of them mean the same to the
     # user.
     except Exception as error:
@@ -289,14 +294,16 @@ def load_tokenizer(folder: Path, config: RunConfig) -> ChatTokenizer:
     )
 
 
-@lru_cache(maxsize=2)
-def _read(folder: Path, changed: int) -> Any:  # noqa: ARG001 - a changed folder is read anew
-    """The tokenizer of transformers, kept for the next call.
+@lru_cache(maxsize=4)
+def _read(folder: Path, changed: int, thread: int) -> Any:  # noqa: ARG001 - a new one for each
+    """The tokenizer of transformers, kept for the next call from the same thread.
 
     Reading it stops every Python thread for a tenth of a second, so the app does it before a run
-    begins, and the run finds it here.
+    begins, and the run finds it here. Two threads must not use one at a time: it is changed by
+    being used.
     """
-    from transformers import AutoTokenizer
+    with IMPORTING:
+        from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(
         str(folder), local_files_only=True, trust_remote_code=False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -51,11 +53,26 @@ def read_all(task: Task, config: RunConfig) -> int:
     """
     rows = scan_rows(config)
     count, size = 0, FIRST_BLOCK
-    while block := list(islice(_checked(task, rows), size)):
-        task.tell(block)
-        count += len(block)
-        size = BLOCK
+    with no_collection():
+        while block := list(islice(_checked(task, rows), size)):
+            task.tell(block)
+            count += len(block)
+            size = BLOCK
     return count
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """No search for cycles while many rows are made: it would stop all threads time and again.
+
+    What was made is left out of later searches too; it goes when nothing refers to it any more.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _checked(task: Task, rows: Iterator[ScannedRow]) -> Iterator[ScannedRow]:
@@ -65,18 +82,23 @@ def _checked(task: Task, rows: Iterator[ScannedRow]) -> Iterator[ScannedRow]:
 
 
 def measure_all(
-    task: Task, config: RunConfig, rows: Sequence[tuple[int, Example]]
+    task: Task, config: RunConfig, scanned: Sequence[ScannedRow]
 ) -> list[tuple[str, str, str]]:
     """Tell of the tokens of all rows in blocks; returns warnings (code, message, what to try).
 
     Args:
         task: asked now and then whether it is still wanted.
         config: the run.
-        rows: numbers and examples.
+        scanned: all rows; those that cannot be used or are left out are passed over.
 
     Raises:
         TrainerError: the model has no tokenizer or chat template that works.
     """
+    rows = [
+        (number, row.example)
+        for number, row in enumerate(scanned)
+        if row.example is not None and not row.left_out
+    ]
     tokenizer = tokenizer_of(config)
     whole = config.model_copy(update={"max_seq_length": _UNLIMITED, "overlong": "truncate"})
     notes = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -230,15 +230,18 @@ class DataViewModel(QObject):
         self._return_to = at
 
         def done(_: int) -> None:
-            self.reading = False
-            self._hold_out(config)
-            self._measure(config)
+            self.reading, self.measuring = False, True
             if self.search:
                 self._search_again()
-            self._tell()
+            # In turns of their own, for each takes a while with many rows.
+            self._later(self._hold_out, config)
+            self._later(self._measure, config)
 
         self._run("rows", lambda task: read_all(task, config), done, self._on_read, self._on_error)
         self._tell()
+
+    def _later(self, step: Callable[[RunConfig], None], config: RunConfig) -> None:
+        QTimer.singleShot(0, self, lambda: step(config) if config is self._config else None)
 
     def _on_read(self, block: list[ScannedRow]) -> None:
         for row in self._rows.extend(block):
@@ -271,7 +274,7 @@ class DataViewModel(QObject):
         self._valid = chosen
 
     def _measure(self, config: RunConfig) -> None:
-        rows = [(row.number, row.example) for row in self._rows.usable() if row.example]
+        rows = [row.scanned for row in self._rows.rows]
         self.measuring, self.measure_error = True, None
 
         def done(warnings: list[tuple[str, str, str]]) -> None:

@@ -33,7 +33,7 @@ def make_files(folder: Path) -> dict[str, str]:
     (folder / "adapter" / "adapter_config.json").write_text("{}")
     (folder / "template.jinja").write_text("{{ messages }}")
     (folder / "rows.jsonl").write_text('{"text": "a"}\n')
-    names = {"model": "model", "data": "rows.jsonl", "valid_data": "rows.jsonl"}
+    names = {"model": "model"} | dict.fromkeys(("data", "valid_data", "row_changes"), "rows.jsonl")
     names |= {"chat_template": "template.jinja", "warm_start": "adapter", "output": "runs"}
     return {key: str(folder / name) for key, name in names.items()}
 

@@ -21,6 +21,7 @@ from app.viewmodels.data_vm import DataViewModel
 from app.viewmodels.documents_vm import DocumentsViewModel
 from app.viewmodels.notice_vm import Notice, error_notice
 from app.viewmodels.row_edits import RowEdits
+from app.viewmodels.runs_vm import RunsViewModel
 from app.viewmodels.session import Session
 from app.views.actions import make_actions
 from app.views.commands import WindowCommands
@@ -29,8 +30,10 @@ from app.views.data_page import DataPage
 from app.views.log_panel import LogPanel
 from app.views.main_window import MainWindow, Panels
 from app.views.notice_bar import NoticeBar
+from app.views.page_commands import PageCommands
 from app.views.plots_panel import PlotsPanel
 from app.views.progress_panel import ProgressPanel
+from app.views.runs_page import RunsPage
 from app.views.theme import Theme, ThemeMode
 from trainer_core.errors import TrainerError
 
@@ -79,10 +82,12 @@ class Application(QObject):
         sample = resources_folder() / "sample" / "sample.yaml"
         self.documents = DocumentsViewModel(self.form, self.settings, sample, self)
         self.data = DataViewModel(self.form, RowEdits(paths.row_changes), self)
+        self.runs = RunsViewModel(self.form, self.settings, self)
         self.window = self._make_window()
         self.commands = WindowCommands(
             self.window, self.session, self.form, self.documents, self.settings, self.theme, paths
         )
+        self.pages = PageCommands(self.window, self.session, self.runs, self.commands)
         self.faults.reported.connect(self._on_fault_reported)
         self.theme.changed.connect(self._paint_actions)
         self._paint_actions()
@@ -98,10 +103,12 @@ class Application(QObject):
         """Save the settings and end the engine thread; blocks until it is gone."""
         self.settings.smoothing = self.session.curves.smoothing
         self.documents.keep()
+        self.settings.queue = self.session.queue.stored()
         self.window.remember(self.settings)
         self.store.save(self.settings)
         self.window.hide()
         self.data.close()
+        self.runs.close()
         self.session.close()
         self.session.wait()
         self.faults.uninstall()
@@ -118,7 +125,10 @@ class Application(QObject):
             progress=ProgressPanel(session.progress),
             log=LogPanel(session.log, self.theme),
             notice=NoticeBar(session.notices, self.theme),
-            others={"data": DataPage(self.data, self.theme)},
+            others={
+                "data": DataPage(self.data, self.theme),
+                "runs": RunsPage(self.runs, session.queue, self.theme),
+            },
         )
         actions = make_actions(self)
         return MainWindow(actions, panels)
@@ -126,6 +136,7 @@ class Application(QObject):
     def _restore(self) -> None:
         self.window.restore(self.settings)
         self.window.actions_table.show_log.setChecked(self.settings.log_open)
+        self.session.queue.restore(self.settings.queue)
         try:
             self.documents.restore()
         except TrainerError as error:

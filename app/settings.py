@@ -27,6 +27,8 @@ class Settings:
         geometry, splitters: Qt's own words for window and splitters, base64.
         last_values: the form as it was left, key -> value; empty before the first close.
         recent: configuration files, newest first.
+        run_folders: folders, besides the usual one, that runs went to.
+        queue: settings of the runs that still waited.
     """
 
     version: int = VERSION
@@ -39,6 +41,8 @@ class Settings:
     last_file: str = ""
     last_export_folder: str = ""
     recent: list[str] = field(default_factory=list)
+    run_folders: list[str] = field(default_factory=list)
+    queue: list[dict[str, Any]] = field(default_factory=list)
 
     def remember(self, path: Path) -> None:
         """Put a configuration file at the head of the recent ones."""
@@ -101,6 +105,8 @@ def _settings_from(stored: Any) -> Settings:
         else:
             log.warning("setting %s has the wrong type and is reset", known.name)
     settings.recent = [path for path in settings.recent if isinstance(path, str)][:MOST_RECENT]
+    settings.run_folders = [path for path in settings.run_folders if isinstance(path, str)]
+    settings.queue = [values for values in settings.queue if isinstance(values, dict)]
     settings.splitters = {k: v for k, v in settings.splitters.items() if isinstance(v, str)}
     settings.version = VERSION
     return settings

@@ -95,7 +95,7 @@ class ConfigViewModel(QObject):
         super().__init__(parent)
         self._form = _Form({key: _default(key) for key in RunConfig.model_fields})
         self._history: EditHistory[_Form] = EditHistory()
-        self._locked = False
+        self.ready_words = "Ready"
         self._recent: dict[str, list[str]] = {}
 
     @property
@@ -118,11 +118,9 @@ class ConfigViewModel(QObject):
 
     @property
     def status(self) -> str:
-        """`Ready`, or the first problem as a clause; while a run is on, that the form is locked."""
-        if self._locked:
-            return "Locked while the run is on"
+        """`Ready`, or the first problem as a clause; while a run is on, what edits are for."""
         key = self.first_problem
-        return f"{SPECS[key].label}: {self._form.problems[key]}" if key else "Ready"
+        return f"{SPECS[key].label}: {self._form.problems[key]}" if key else self.ready_words
 
     def config(self) -> RunConfig | None:
         """The run that the form describes, or None while something is wrong."""
@@ -250,26 +248,22 @@ class ConfigViewModel(QObject):
             values = {**values, "epochs": 1.0}
         self._edit(replace(self._form, length_by=key, values=values), tag="")
 
-    @property
-    def locked(self) -> bool:
-        """True while a run is on."""
-        return self._locked
-
-    def set_locked(self, locked: bool) -> None:
-        """Keep the form as it is while a run is on: edits are ignored until it is unlocked."""
-        if locked != self._locked:
-            self._locked = locked
+    def set_running(self, running: bool) -> None:
+        """Say that a run is on: it has its own settings, and the form is the next run."""
+        words = "Ready; edits are for the next run" if running else "Ready"
+        if words != self.ready_words:
+            self.ready_words = words
             self.changed.emit()
 
     @property
     def can_undo(self) -> bool:
         """Whether there is an edit to take back."""
-        return self._history.can_undo and not self._locked
+        return self._history.can_undo
 
     @property
     def can_redo(self) -> bool:
         """Whether an edit was taken back."""
-        return self._history.can_redo and not self._locked
+        return self._history.can_redo
 
     def undo(self) -> None:
         """Take the last edit back."""
@@ -295,7 +289,7 @@ class ConfigViewModel(QObject):
         self._show(replace(self._form))
 
     def _edit(self, form: _Form, tag: str) -> None:
-        if self._locked or form == self._form:
+        if form == self._form:
             return
         self._history.record(self._form, tag)
         self._show(form)

@@ -96,11 +96,6 @@ class DataViewModel(QObject):
         value = self._form.values["columns"]
         return value if isinstance(value, dict) else {}
 
-    @property
-    def locked(self) -> bool:
-        """Whether a run is on, and the form with its data stays as it is."""
-        return self._form.locked
-
     def report(self, error: TrainerError) -> None:
         """Show why an edit did not work."""
         self.lens_error = str(error)

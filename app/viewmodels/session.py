@@ -19,6 +19,7 @@ from app.viewmodels.log_vm import LogViewModel
 from app.viewmodels.notice_vm import Notice, NoticeViewModel, error_notice, finished_notice
 from app.viewmodels.plot_table import plotted_as
 from app.viewmodels.progress_vm import ProgressViewModel
+from app.viewmodels.queue_vm import QueueViewModel
 from app.viewmodels.run_vm import RunViewModel
 from app.viewmodels.wording import number, sentence_case
 from trainer_core.config import RunConfig
@@ -59,6 +60,7 @@ class Session(QObject):
 
     Attributes:
         run, curves, progress, log, notices, export: the view-models of the panels.
+        queue: runs that wait.
         current: the job the engine is at, if any.
 
     Signals:
@@ -85,6 +87,7 @@ class Session(QObject):
         self.log = LogViewModel(self)
         self.notices = NoticeViewModel(self)
         self.export = ExportViewModel(self)
+        self.queue = QueueViewModel(self)
         self.current: JobKind | None = None
         self._queue = EventQueue()
         self._thread = TrainerThread(self._queue, self)
@@ -134,8 +137,10 @@ class Session(QObject):
     def start_form(self, form: RunForm) -> bool:
         """Begin the run that the form describes, or show what is wrong with it.
 
+        While the engine is at work, the run is put in the line.
+
         Returns:
-            Whether the run has begun.
+            Whether the run has begun or waits.
         """
         config = form.config()
         if config is None:
@@ -145,17 +150,23 @@ class Session(QObject):
                 Notice("error", "This configuration cannot start", f"{form.status}{rest}.")
             )
             return False
-        try:
+        if self.busy:
+            queued = self.queue.add(config)
+            self.log.say(f"In the queue: {queued.title}")
+        else:
             self.start(config)
-        except ConfigError as error:
-            self.notices.show(error_notice(error.what, error.why, error.try_this))
-            return False
         return True
+
+    def start_next(self) -> None:
+        """Begin the first run of the line, if the engine is free and the line is not held."""
+        if not self.busy and (config := self.queue.take()) is not None:
+            self.start(config)
 
     def stop(self) -> None:
         """End the run after the step in hand; asked a second time, at once."""
         if self._train is None or not self.run.active:
             return
+        self.queue.hold()
         again = self._train.control.stopping
         self._train.control.stop()
         self.run.stopping()
@@ -169,17 +180,18 @@ class Session(QObject):
     def stop_now(self) -> None:
         """End the run without waiting for the step."""
         if self._train is not None and self.run.active:
+            self.queue.hold()
             self._train.control.stop_now()
             self.run.stopping()
             self.progress.stopping(now=True)
 
-    def export_adapter(self, folder: Path) -> None:
-        """Export the last finished run's adapter.
+    def export_adapter(self, folder: Path, source: Path | None = None) -> None:
+        """Export the adapter of a run, by default of the last one that finished.
 
         Raises:
             ConfigError: there is nothing to export, or the engine is at work.
         """
-        source = self.run.finished_run
+        source = source or self.run.finished_run
         if source is None:
             raise ConfigError(
                 "There is no adapter to export yet", "no run has finished", "Press Start first"
@@ -217,7 +229,9 @@ class Session(QObject):
         if self._waiting == 0:
             self._timer.stop()
             if messages:
-                self.idle.emit()
+                self.start_next()
+        if self._waiting == 0 and messages:
+            self.idle.emit()
 
     def replay(self, events: list[Event]) -> None:
         """Show the events of a recorded run as if it were going on now."""

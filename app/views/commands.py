@@ -62,11 +62,11 @@ class WindowCommands(QObject):
         self._session.start_form(self._form)
         self._window.pages.show_page("train")
 
-    def export_to(self, folder: Path) -> None:
-        """Export the last run's adapter and follow it in the dialog."""
+    def export_to(self, folder: Path, source: Path | None = None) -> None:
+        """Export a run's adapter, by default the last one's, and follow it in the dialog."""
         self._settings.last_export_folder = str(folder.parent)
         try:
-            self._session.export_adapter(folder)
+            self._session.export_adapter(folder, source)
         except TrainerError as error:
             self._show(error)
         else:
@@ -167,6 +167,7 @@ class WindowCommands(QObject):
         session.run.changed.connect(self._on_run_changed)
         session.export.changed.connect(self._on_run_changed)
         session.idle.connect(self._on_engine_idle)
+        session.queue.changed.connect(self._on_run_changed)
         self._documents.changed.connect(self._on_documents_changed)
 
     def _show_curves(self, page: Page) -> None:
@@ -181,13 +182,20 @@ class WindowCommands(QObject):
         last = self._settings.last_file
         return Path(last).parent if last else Path.home()
 
-    def _on_export_chosen(self) -> None:
+    def ask_to_export(self, run: Path) -> None:
+        """Ask where a run's adapter is to go, and export it."""
         folder = Path(self._settings.last_export_folder or Path.home())
-        run = self._session.run.finished_run
-        if run is not None:
-            dialogs.ask_where_to_export(
-                self._window, folder / f"{run.name}-adapter", self.export_to
-            )
+        dialogs.ask_where_to_export(
+            self._window, folder / f"{run.name}-adapter", lambda to: self.export_to(to, run)
+        )
+
+    def show_error(self, error: TrainerError) -> None:
+        """Say what went wrong, above the page and in the log."""
+        self._show(error)
+
+    def _on_export_chosen(self) -> None:
+        if (run := self._session.run.finished_run) is not None:
+            self.ask_to_export(run)
 
     def _on_sample_chosen(self) -> None:
         try:
@@ -201,16 +209,15 @@ class WindowCommands(QObject):
 
     def _on_run_changed(self) -> None:
         run, busy, table = self._session.run, self._session.busy, self._window.actions_table
-        table.start.setEnabled(not busy)
+        table.start.setText("Add to &queue" if busy else "&Start")
         table.stop.setEnabled(run.active)
         table.stop.setText("Stop now" if run.state is RunState.STOPPING else "Stop")
         table.export.setEnabled(run.finished_run is not None and not busy)
         table.open_run.setEnabled(run.run_folder is not None)
-        for action in (table.new_sample, table.open_config):
-            action.setEnabled(not run.active)
-        self._window.set_presets_usable(not run.active)
-        self._form.set_locked(run.active)
-        self._window.set_run_text(run.run_name, str(run.run_folder or ""))
+        self._form.set_running(run.active)
+        waiting = len(self._session.queue.runs)
+        more = f"  \N{MIDDLE DOT}  {waiting:,} waiting" if waiting else ""
+        self._window.set_run_text(run.run_name + more, str(run.run_folder or ""))
 
     def _on_documents_changed(self) -> None:
         name = self._documents.name

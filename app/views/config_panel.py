@@ -66,13 +66,12 @@ class ConfigPanel(QFrame):
         """Show what the view-model says."""
         vm = self._vm
         self.method.set_value(vm.values["method"])
-        self.method.setEnabled(not vm.locked)
         self.method.setToolTip(vm.tool_tip("method"))
         self._note.setText(vm.method_note)
         ready = vm.first_problem is None
         self.status.setText(vm.status)
-        set_role(self.status, "small" if vm.locked else "success" if ready else "error")
-        self.show_problem.setVisible(not ready and not vm.locked)
+        set_role(self.status, "success" if ready else "error")
+        self.show_problem.setVisible(not ready)
         self.undo_action.setEnabled(vm.can_undo)
         self.redo_action.setEnabled(vm.can_redo)
 

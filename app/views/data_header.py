@@ -76,7 +76,7 @@ class DataHeader(QFrame):
         self.counts.setText(_counts(vm))
         self.bars.show_lengths(summary.lengths, vm.limit)
         for name, button in self.buttons.items():
-            button.setEnabled(not vm.locked and (name != "columns" or bool(vm.columns)))
+            button.setEnabled(name != "columns" or bool(vm.columns))
         self.proposal.setVisible(vm.proposal is not None)
         if vm.proposal is not None:
             self.proposal.setText(f"Read the columns as {as_option(vm.proposal)}")

@@ -120,7 +120,7 @@ class DataPage(QWidget):
     @override
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         urls = event.mimeData().urls()
-        if len(urls) == 1 and urls[0].isLocalFile() and not self._vm.locked:
+        if len(urls) == 1 and urls[0].isLocalFile():
             event.acceptProposedAction()
 
     @override

@@ -57,7 +57,7 @@ class FormField(FieldFrame):
         self.control.set_usable(vm.choices(key))
         self.control.set_surroundings(vm.placeholder(key), vm.unit(key))
         self.control.show_text(value, show_value(value))
-        self.show_usable(not vm.locked and vm.why_idle(key) is None, vm.differs(key))
+        self.show_usable(vm.why_idle(key) is None, vm.differs(key))
         self.show_help(vm.tool_tip(key), vm.spoken_help(key))
         if self.control.is_being_typed() and key in vm.problems:
             self._pause.start()  # 1e- is on its way to 1e-5: no need to cry out yet
@@ -89,7 +89,7 @@ class AlphaField(FieldFrame):
         """Show what the view-model says."""
         vm = self._vm
         self.control.show_text(vm.alpha, show_value(vm.alpha))
-        self.show_usable(not vm.locked and vm.why_idle("scale") is None, resettable=False)
+        self.show_usable(vm.why_idle("scale") is None, resettable=False)
         self.show_help(vm.tool_tip("scale"), vm.spoken_help("scale"))
         self.control.set_invalid(isinstance(vm.alpha, str))
 
@@ -168,7 +168,7 @@ class LengthField(FieldFrame):
         self._control.by.set_value(key)
         self._control.set_surroundings(vm.placeholder(key), "")
         self._control.show_text(vm.values[key], show_value(vm.values[key]))
-        self.show_usable(not vm.locked, key == "epochs" or vm.differs("iters"))
+        self.show_usable(True, key == "epochs" or vm.differs("iters"))
         self.show_help(vm.tool_tip(key), vm.spoken_help(key))
         self.show_error(vm.problems.get(key, ""))
 

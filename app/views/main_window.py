@@ -95,10 +95,6 @@ class MainWindow(QMainWindow):
             action.setToolTip(preset.description)
             action.triggered.connect(lambda _=False, chosen=preset: self.choose_preset(chosen))
 
-    def set_presets_usable(self, usable: bool) -> None:
-        """Whether one may be chosen now."""
-        self._presets.setEnabled(usable)
-
     def set_run_text(self, text: str, tip: str = "") -> None:
         """What stands at the right end of the tool bar."""
         self._run_name.setText(text)

@@ -9,6 +9,9 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout,
 
 from app.views.palette import SPACE
 
+NARROWEST = 420
+"""A page may lose the ends of its buttons before the window refuses to get smaller."""
+
 TITLES = {"model": "Model", "data": "Data", "train": "Train", "try": "Try", "runs": "Runs"}
 
 
@@ -35,6 +38,7 @@ class Pages(QWidget):
         self._stack = QStackedWidget()
         for key in self._keys:
             self.tabs.addTab(TITLES[key])
+            pages[key].setMinimumWidth(NARROWEST)
             self._stack.addWidget(pages[key])
         bar = QHBoxLayout()
         bar.setContentsMargins(SPACE * 3 // 2, 2, SPACE, 0)

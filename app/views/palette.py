@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from PySide6.QtCore import Qt
+
 SPACE = 8
 """Unit of spacing in pixels; margins and gaps are 0.5, 1, 1.5 or 2 of it."""
 
@@ -44,6 +46,37 @@ class Palette:
     def colours(self) -> dict[str, str]:
         """Field name -> colour, for the style sheet."""
         return {k: v for k, v in asdict(self).items() if k != "name"}
+
+
+# After Okabe and Ito's palette, which people with any kind of colour vision can tell apart; darker
+# on light and lighter on dark ground.
+_RUNS = {
+    "light": (
+        *("#0072b2", "#c14e00", "#00805f", "#a8447f"),
+        *("#8a6d00", "#3a7fa8", "#5b3fa0", "#444444"),
+    ),
+    "dark": (
+        *("#56b4e9", "#f08a4b", "#2fc79a", "#e59ac4"),
+        *("#f0d060", "#9ad0f5", "#b9a3f0", "#dddddd"),
+    ),
+}
+_DASHES = (
+    Qt.PenStyle.SolidLine,
+    Qt.PenStyle.DashLine,
+    Qt.PenStyle.DotLine,
+    Qt.PenStyle.DashDotLine,
+)
+
+
+def run_colour(palette: Palette, place: int) -> str:
+    """The colour of the run at this place among those that are compared."""
+    colours = _RUNS[palette.name]
+    return colours[place % len(colours)]
+
+
+def dash_of(place: int) -> Qt.PenStyle:
+    """Its dash, which tells runs apart without colour."""
+    return _DASHES[place % len(_DASHES)]
 
 
 def mixed(colour: str, ground: str, share: float) -> str:

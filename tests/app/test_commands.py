@@ -66,13 +66,13 @@ def test_what_can_be_pressed_follows_the_run(qtbot: QtBot, tmp_path: Path, build
     table = app.window.actions_table
     assert enabled(table) == {"start"}
     table.start.trigger()
-    assert enabled(table) == {"stop"}
-    assert app.form.locked
+    assert enabled(table) == {"start", "stop"}
+    assert app.form.status == "Ready; edits are for the next run"
     train.allow(2)
     with qtbot.waitSignal(app.session.idle):
         pass
     assert enabled(table) == {"start", "export", "open_run"}
-    assert not app.form.locked
+    assert app.form.status == "Ready"
 
 
 def test_a_bad_form_does_not_start_and_the_banner_says_why(build: Build) -> None:

@@ -268,15 +268,12 @@ def test_search_shows_what_matches_even_if_folded(panel) -> None:
     assert not schedule.advanced.isVisible()
 
 
-def test_nothing_can_be_edited_while_a_run_is_on(panel, vm) -> None:
-    vm.set_locked(True)
-    for key in SPECS:
-        if key != "method":
-            assert not control_of(panel, key).isEnabled()
-    assert not panel.method.isEnabled()
-    assert panel.status.text() == "Locked while the run is on"
-    vm.set_locked(False)
+def test_while_a_run_is_on_the_form_is_the_next_run(panel, vm) -> None:
+    vm.set_running(True)
     assert control_of(panel, "rank").isEnabled()
+    assert panel.status.text() == "Ready; edits are for the next run"
+    vm.set_running(False)
+    assert panel.status.text() == "Ready"
 
 
 def test_undo_is_an_action_of_the_panel(panel, vm) -> None:

@@ -283,22 +283,6 @@ def test_load_can_be_undone() -> None:
     assert vm.values["rank"] == 8
 
 
-def test_a_locked_form_does_not_change() -> None:
-    vm = ready_form()
-    vm.set_value("rank", "8")
-    vm.set_locked(True)
-    vm.set_value("rank", "32")
-    vm.reset("rank")
-    vm.set_alpha(1)
-    vm.set_length_by("epochs")
-    vm.undo()
-    assert vm.values["rank"] == 8
-    assert vm.config() is not None
-    vm.set_locked(False)
-    vm.set_value("rank", "32")
-    assert vm.values["rank"] == 32
-
-
 def test_signals_tell_what_changed(qtbot) -> None:
     vm = ready_form()
     keys: list[str] = []

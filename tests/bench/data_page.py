@@ -12,6 +12,7 @@ import random
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -24,7 +25,7 @@ from app.paths import AppPaths
 from app.viewmodels.data_vm import DataViewModel
 
 BEAT_MS = 5
-WORDS = "the a of to and in is it you that he was for on are with as his they be at one".split()
+WORDS = ("the", "a", "of", "to", "and", "in", "is", "it", "you", "that", "he", "was", "for", "on")
 
 
 def write_rows(path: Path, count: int) -> None:
@@ -84,7 +85,7 @@ def watch(vm: DataViewModel, app: Application) -> None:
     beat.start()
     app.window.pages.show_page("data")
     loop.exec()
-    gaps = sorted(b - a for a, b in zip(beats, beats[1:], strict=False))
+    gaps = sorted(b - a for a, b in pairwise(beats))
     print_all(seen, gaps, psutil.Process().memory_info().rss - memory, vm)
 
 

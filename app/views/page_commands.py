@@ -1,0 +1,50 @@
+"""What the pages besides the curves ask of the rest of the window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject
+
+from app.viewmodels.notice_vm import Notice
+from app.viewmodels.runs_vm import RunsViewModel
+from app.viewmodels.session import Session
+from app.views.commands import WindowCommands
+from app.views.main_window import MainWindow
+from app.views.runs_page import RunsPage
+
+
+class PageCommands(QObject):
+    """Answers to the wishes of the pages of one window."""
+
+    def __init__(
+        self,
+        window: MainWindow,
+        session: Session,
+        runs: RunsViewModel,
+        commands: WindowCommands,
+    ) -> None:
+        super().__init__(window)
+        self._session = session
+        self._runs = runs
+        self._commands = commands
+        runs.failed.connect(commands.show_error)
+        session.run.changed.connect(self._on_run_changed)
+        for page in window.panels.others.values():
+            if isinstance(page, RunsPage):
+                page.used.connect(self._on_settings_used)
+                page.export_asked.connect(commands.ask_to_export)
+                page.queue.go_on_asked.connect(self._on_go_on)
+
+    def _on_settings_used(self, title: str) -> None:
+        text = "Look through them on the left, then press Start. Edit > Undo brings the form back."
+        self._session.notices.show(Notice("info", f"The form has the settings of {title}", text))
+
+    def _on_go_on(self) -> None:
+        self._session.queue.go_on()
+        self._session.start_next()
+
+    def _on_run_changed(self) -> None:
+        folder: Path | None = self._session.run.run_folder
+        if folder is not None:
+            self._runs.note_folder(folder.parent)

@@ -35,6 +35,7 @@ class Plot:
         methods: for which it means something, see `plotted_as`.
         smooth: noisy enough to be smoothed.
         share: values from 0 to 1, shown as per cent.
+        log: values are above 0, so that a logarithmic axis makes sense.
     """
 
     key: str
@@ -46,6 +47,7 @@ class Plot:
     unit: str = ""
     smooth: bool = True
     share: bool = False
+    log: bool = False
 
 
 def plotted_as(method: str, preference_loss: str | None) -> str:
@@ -66,6 +68,7 @@ PLOTS = (
         page="training",
         methods=ALL,
         curves=_both("loss"),
+        log=True,
     ),
     Plot(
         key="nll",
@@ -75,6 +78,7 @@ PLOTS = (
         page="training",
         methods=("orpo", "cpo"),
         curves=_both("nll"),
+        log=True,
     ),
     Plot(
         key="or",
@@ -83,6 +87,7 @@ PLOTS = (
         page="training",
         methods=("orpo",),
         curves=_both("odds_loss"),
+        log=True,
     ),
     Plot(
         key="accuracy",
@@ -121,6 +126,7 @@ PLOTS = (
         methods=ALL,
         curves=(Curve("learning_rate", "train", "rate"),),
         smooth=False,
+        log=True,
     ),
     Plot(
         key="grad_norm",
@@ -129,6 +135,7 @@ PLOTS = (
         page="diagnostics",
         methods=ALL,
         curves=(Curve("grad_norm", "train", "norm"),),
+        log=True,
     ),
     Plot(
         key="tokens_per_s",

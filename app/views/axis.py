@@ -10,6 +10,7 @@ from PySide6.QtGui import QFont
 from app.views.palette import Palette
 
 LEFT_WIDTH = 46
+MOST_LOG_LABELS = 6
 
 
 class CompactAxis(pg.AxisItem):
@@ -31,9 +32,23 @@ class CompactAxis(pg.AxisItem):
         self.setPen(palette.grid)
         self.setTextPen(palette.muted)
 
+    def logTickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        """Called by pyqtgraph on a logarithmic axis; `values` are exponents of ten."""
+        if len(values) > MOST_LOG_LABELS:
+            return [_round_label(value) for value in values]
+        return [f"{10.0**value:.3g}" for value in values]
+
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         """Called by pyqtgraph: one label per tick."""
+        if self.logMode:
+            return self.logTickStrings(values, scale, spacing)
         return [tick_label(value * scale, spacing * scale) for value in values]
+
+
+def _round_label(exponent: float) -> str:
+    """The label of a tick at 1, 2 or 5 times a power of ten; between these there is no room."""
+    first = round(10.0 ** (exponent - math.floor(exponent + 1e-9)), 6)
+    return f"{10.0**exponent:.3g}" if first in (1.0, 2.0, 5.0) else ""
 
 
 def tick_label(value: float, spacing: float) -> str:

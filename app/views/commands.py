@@ -163,6 +163,7 @@ class WindowCommands(QObject):
             action.triggered.connect(
                 lambda _=False, m=mode: self._on_theme_chosen(cast(ThemeMode, m))
             )
+        window.panels.plots.failed.connect(self._show)
         window.panels.notice.asked.connect(self.perform)
         session.run.changed.connect(self._on_run_changed)
         session.export.changed.connect(self._on_run_changed)

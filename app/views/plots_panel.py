@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
+    QFileDialog,
     QGridLayout,
     QHBoxLayout,
     QLabel,
@@ -21,8 +25,12 @@ from app.viewmodels.progress_vm import ProgressViewModel
 from app.views.curve_plot import CurvePlot
 from app.views.empty_state import EmptyState
 from app.views.palette import SPACE
+from app.views.plot_controls import PlotControls
+from app.views.plot_export import copy_picture, save_numbers, save_picture
 from app.views.theme import Theme
+from trainer_core.errors import TrainerError
 
+SMOOTHINGS = (0.0, 0.3, 0.6, 0.9, 0.97)
 BETWEEN_PLOTS_MS = 25
 """Four plots are redrawn ten times a second, each in a turn of its own."""
 
@@ -30,7 +38,13 @@ PAGES: tuple[tuple[Page, str], ...] = (("training", "Training"), ("diagnostics",
 
 
 class PlotsPanel(QWidget):
-    """Tabs, smoothing, and the grid of plots that apply to the method."""
+    """Tabs, smoothing, and the grid of plots that apply to the method.
+
+    Signals:
+        failed(TrainerError): a picture or numbers could not be written.
+    """
+
+    failed = Signal(object)
 
     def __init__(
         self,
@@ -67,6 +81,7 @@ class PlotsPanel(QWidget):
         self._smoothing_value = QLabel()
         self._smoothing_value.setProperty("role", "small")
         self._smoothing_value.setFixedWidth(28)
+        self.controls = PlotControls(vm)
         self._idle_words = ("", "")
         self._empty = EmptyState(theme.palette)
         self._grid_page = QWidget()
@@ -85,8 +100,52 @@ class PlotsPanel(QWidget):
         vm.hover_changed.connect(self._on_hover_changed)
         progress.changed.connect(self._refresh_empty)
         theme.changed.connect(self._on_theme_changed)
+        vm.axis_changed.connect(self._on_axis_changed)
+        self.controls.save_asked.connect(self.save)
+        self._add_keys()
         self._show_smoothing()
         self._arrange()
+
+    def _add_keys(self) -> None:
+        for key, wish in (
+            ("S", self.next_smoothing),
+            ("L", self.controls.log.toggle),
+            ("X", self.controls.next_axis),
+            ("R", self._on_reset_asked),
+        ):
+            shortcut = QShortcut(QKeySequence(key), self)
+            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(wish)
+
+    def next_smoothing(self) -> None:
+        """Smooth a little more; after the strongest comes none."""
+        now = self._vm.smoothing
+        stronger = next((weight for weight in SMOOTHINGS if weight > now + 1e-6), 0.0)
+        self._smoothing.setValue(round(stronger * 100))
+
+    def save(self, what: str) -> None:
+        """Copy the plots, or ask for a file and write them to it."""
+        if what == "copy":
+            copy_picture(self._grid_page)
+            return
+        filters = {
+            "picture": "Pictures (*.png *.svg)",
+            "numbers": "Numbers (*.csv)",
+        }[what]
+        name = "curves.png" if what == "picture" else "curves.csv"
+        chosen, _ = QFileDialog.getSaveFileName(self, "Save", name, filters)
+        if chosen:
+            self.save_to(what, Path(chosen))
+
+    def save_to(self, what: str, path: Path) -> None:
+        """Write a picture or the numbers of the plots on show."""
+        try:
+            if what == "picture":
+                save_picture(self._grid_page, path)
+            else:
+                save_numbers(self._vm, path)
+        except TrainerError as error:
+            self.failed.emit(error)
 
     def set_idle_words(self, title: str, text: str) -> None:
         """What to say while there is no run."""
@@ -110,7 +169,7 @@ class PlotsPanel(QWidget):
         bar.setSpacing(SPACE)
         bar.addWidget(self._tabs)
         bar.addStretch(1)
-        for widget in (self._best, name, self._smoothing, self._smoothing_value):
+        for widget in (self._best, name, self._smoothing, self._smoothing_value, self.controls):
             bar.addWidget(widget)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(SPACE, SPACE // 2, SPACE, SPACE)
@@ -187,6 +246,9 @@ class PlotsPanel(QWidget):
 
     def _on_range_chosen(self, first: float, last: float) -> None:
         self._set_zoom((first, last))
+
+    def _on_axis_changed(self) -> None:
+        self._set_zoom(None)
 
     def _on_reset_asked(self) -> None:
         self._set_zoom(None)

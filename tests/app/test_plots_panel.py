@@ -1,3 +1,4 @@
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.viewmodels.curves_vm import CurvesViewModel
 from app.viewmodels.progress_vm import ProgressViewModel
-from app.views.axis import tick_label
+from app.views.axis import CompactAxis, tick_label
 from app.views.plots_panel import PlotsPanel, columns_for
 from app.views.theme import Theme
 from tests.app.run_events import started, step, validation
@@ -135,3 +136,101 @@ def test_the_slider_smooths(panel: PlotsPanel) -> None:
 )
 def test_tick_labels_are_short(value: float, spacing: float, text: str) -> None:
     assert tick_label(value, spacing) == text
+
+
+def test_a_logarithmic_axis_shows_logarithms_of_what_is_above_zero(
+    qtbot: QtBot, panel: PlotsPanel
+) -> None:
+    feed(panel, 20)
+    panel._vm.set_smoothing(0.0)
+    qtbot.keyClick(panel, Qt.Key.Key_L)
+    assert panel._vm.log
+    qtbot.waitUntil(lambda: not panel._next.isActive())
+    loss = panel._all["loss"]._lines["train"].getData()[1]
+    assert loss[9] == pytest.approx(math.log10(2.0 / 10))
+    accuracy = panel._all["accuracy"]._lines["train"].getData()[1]
+    assert accuracy[9] == 0.5
+    margin = panel._all["margin"]
+    assert not margin._log
+    qtbot.keyClick(panel, Qt.Key.Key_L)
+    qtbot.waitUntil(lambda: not panel._next.isActive())
+    assert panel._all["loss"]._lines["train"].getData()[1][9] == pytest.approx(0.2)
+
+
+def test_log_labels_do_not_crowd() -> None:
+    axis = CompactAxis("left")
+    many = [math.log10(n / 10) for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)]
+    assert axis.logTickStrings(many, 1.0, 1.0) == ["0.1", "0.2", "", "", "0.5", *[""] * 4, "1"]
+    assert axis.logTickStrings([math.log10(3), math.log10(4)], 1.0, 1.0) == ["3", "4"]
+
+
+def test_plots_run_along_tokens_and_time(qtbot: QtBot, panel: PlotsPanel) -> None:
+    feed(panel, 10)
+    qtbot.keyClick(panel, Qt.Key.Key_X)
+    assert panel.controls.axis.currentText() == "Tokens"
+    qtbot.waitUntil(lambda: not panel._next.isActive())
+    xs = panel._all["loss"]._lines["train"].getData()[0]
+    assert xs.tolist() == [100.0 * n for n in range(1, 11)]
+    panel._vm.set_hover(4.0)
+    assert "400 tokens" in panel._all["loss"]._figures.text()
+    qtbot.keyClick(panel, Qt.Key.Key_X)
+    qtbot.waitUntil(lambda: not panel._next.isActive())
+    assert panel._all["loss"]._lines["train"].getData()[0].tolist() == list(range(1, 11))
+    assert panel._vm.x_words(4.0) == "4 s"
+
+
+def test_smoothing_is_stepped_through_by_a_key(qtbot: QtBot, panel: PlotsPanel) -> None:
+    panel._smoothing.setValue(0)
+    seen = []
+    for _ in range(5):
+        qtbot.keyClick(panel, Qt.Key.Key_S)
+        seen.append(panel._vm.smoothing)
+    assert seen == pytest.approx([0.3, 0.6, 0.9, 0.97, 0.0])
+
+
+def test_arrow_keys_move_a_cursor_that_is_spoken(qtbot: QtBot, panel: PlotsPanel) -> None:
+    feed(panel, 10)
+    plot = panel._all["loss"]
+    qtbot.keyClick(plot, Qt.Key.Key_Left)
+    assert panel._vm.hover_step == 10
+    qtbot.keyClick(plot, Qt.Key.Key_Left)
+    assert panel._vm.hover_step == 9
+    assert plot.accessibleDescription().startswith("Loss, step 9, train 0.222")
+    qtbot.keyClick(plot, Qt.Key.Key_Right)
+    qtbot.keyClick(plot, Qt.Key.Key_Right)
+    assert panel._vm.hover_step == 10
+    qtbot.keyClick(plot, Qt.Key.Key_Escape)
+    assert panel._vm.hover_step is None
+
+
+def test_the_ends_of_epochs_are_lines(qtbot: QtBot, panel: PlotsPanel) -> None:
+    feed(panel, 25)
+    assert panel._vm.epoch_steps == [10, 20]
+    qtbot.waitUntil(lambda: not panel._next.isActive())
+    assert [line.value() for line in panel._all["loss"]._marks._lines] == [10, 20]
+
+
+def test_curves_are_saved_as_pictures_and_numbers(
+    qtbot: QtBot, panel: PlotsPanel, tmp_path: Path
+) -> None:
+    feed(panel, 10)
+    qtbot.waitUntil(lambda: not panel._next.isActive())
+    for name, start in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):
+        panel.save_to("picture", tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    panel.save_to("numbers", tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[0] == "plot,curve,step,value"
+    assert "loss,train,10,0.2" in lines
+    assert "loss,valid,0,3.0" in lines
+    panel.save("copy")
+    assert not QApplication.clipboard().pixmap().isNull()
+
+
+@pytest.mark.parametrize("what", ["picture", "numbers"])
+def test_a_place_that_takes_no_file_is_named(
+    qtbot: QtBot, panel: PlotsPanel, tmp_path: Path, what: str
+) -> None:
+    with qtbot.waitSignal(panel.failed) as told:
+        panel.save_to(what, tmp_path / "none" / "a.png")
+    assert "cannot be written" in str(told.args[0])

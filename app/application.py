@@ -87,7 +87,7 @@ class Application(QObject):
         self.commands = WindowCommands(
             self.window, self.session, self.form, self.documents, self.settings, self.theme, paths
         )
-        self.pages = PageCommands(self.window, self.session, self.runs, self.commands)
+        self.pages = PageCommands(self.window, self.session, self.runs, self.data, self.commands)
         self.faults.reported.connect(self._on_fault_reported)
         self.theme.changed.connect(self._paint_actions)
         self._paint_actions()
@@ -121,7 +121,7 @@ class Application(QObject):
         session = self.session
         panels = Panels(
             form=ConfigPanel(self.form, None),
-            plots=PlotsPanel(session.curves, session.progress, self.theme),
+            plots=PlotsPanel(session.curves, session.progress, session.health, self.theme),
             progress=ProgressPanel(session.progress),
             log=LogPanel(session.log, self.theme),
             notice=NoticeBar(session.notices, self.theme),

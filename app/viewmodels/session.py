@@ -15,6 +15,7 @@ from app.training.messages import JobDone, JobFailed, JobKind, JobStarted, Messa
 from app.training.trainer_thread import TrainerThread
 from app.viewmodels.curves_vm import CurvesViewModel
 from app.viewmodels.export_vm import ExportViewModel
+from app.viewmodels.health_vm import HealthViewModel
 from app.viewmodels.log_vm import LogViewModel
 from app.viewmodels.notice_vm import Notice, NoticeViewModel, error_notice, finished_notice
 from app.viewmodels.plot_table import plotted_as
@@ -61,6 +62,7 @@ class Session(QObject):
     Attributes:
         run, curves, progress, log, notices, export: the view-models of the panels.
         queue: runs that wait.
+        health: what is worth attention in the run on show.
         current: the job the engine is at, if any.
 
     Signals:
@@ -88,6 +90,9 @@ class Session(QObject):
         self.notices = NoticeViewModel(self)
         self.export = ExportViewModel(self)
         self.queue = QueueViewModel(self)
+        self.health = HealthViewModel(self.curves, self)
+        # Curves before health, which marks what it finds on them.
+        self._of_run = (self.run, self.curves, self.health, self.progress, self.log)
         self.current: JobKind | None = None
         self._queue = EventQueue()
         self._thread = TrainerThread(self._queue, self)
@@ -222,7 +227,7 @@ class Session(QObject):
         messages = self._queue.drain()
         for message in messages:
             self._take(message)
-        for view_model in (self.run, self.curves, self.progress, self.log, self.export):
+        for view_model in (*self._of_run, self.export):
             view_model.flush()
         if messages:
             self.drained.emit(messages)
@@ -238,7 +243,7 @@ class Session(QObject):
         self.current = "train"
         for event in events:
             self._take(event)
-        for view_model in (self.run, self.curves, self.progress, self.log):
+        for view_model in self._of_run:
             view_model.flush()
         self.current = None
 
@@ -261,7 +266,7 @@ class Session(QObject):
                 self._take_run_event(message)
 
     def _take_run_event(self, event: Event) -> None:
-        for view_model in (self.run, self.curves, self.progress, self.log):
+        for view_model in self._of_run:
             view_model.take(event)
         match event:
             case Finished():

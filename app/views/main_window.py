@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from app.settings import Settings
 from app.viewmodels.presets import Preset
 from app.views.actions import Actions
+from app.views.config_panel import ConfigPanel
 from app.views.log_panel import LogPanel
 from app.views.notice_bar import NoticeBar
 from app.views.pages import Pages
@@ -38,7 +39,7 @@ LOG_HEIGHT = 132
 class Panels:
     """What the window is made of. `others` are the pages besides the curves, under their keys."""
 
-    form: QWidget
+    form: ConfigPanel
     plots: PlotsPanel
     progress: ProgressPanel
     log: LogPanel

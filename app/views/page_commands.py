@@ -6,6 +6,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject
 
+from app.viewmodels.data_rows import RowFilter
+from app.viewmodels.data_vm import DataViewModel
 from app.viewmodels.notice_vm import Notice
 from app.viewmodels.runs_vm import RunsViewModel
 from app.viewmodels.session import Session
@@ -22,12 +24,15 @@ class PageCommands(QObject):
         window: MainWindow,
         session: Session,
         runs: RunsViewModel,
+        data: DataViewModel,
         commands: WindowCommands,
     ) -> None:
         super().__init__(window)
         self._session = session
         self._runs = runs
-        self._commands = commands
+        self._data = data
+        self._window = window
+        window.panels.plots.health.asked.connect(self._on_health_asked)
         runs.failed.connect(commands.show_error)
         session.run.changed.connect(self._on_run_changed)
         for page in window.panels.others.values():
@@ -39,6 +44,16 @@ class PageCommands(QObject):
     def _on_settings_used(self, title: str) -> None:
         text = "Look through them on the left, then press Start. Edit > Undo brings the form back."
         self._session.notices.show(Notice("info", f"The form has the settings of {title}", text))
+
+    def _on_health_asked(self, action: str) -> None:
+        match action:
+            case "stop":
+                self._session.stop()
+            case "show_cut_rows":
+                self._window.pages.show_page("data")
+                self._data.set_filter(RowFilter.CUT)
+            case option:
+                self._window.panels.form.show_option(option)
 
     def _on_go_on(self) -> None:
         self._session.queue.go_on()

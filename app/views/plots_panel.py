@@ -19,11 +19,13 @@ from PySide6.QtWidgets import (
 )
 
 from app.viewmodels.curves_vm import LARGEST_SMOOTHING, CurvesViewModel
+from app.viewmodels.health_vm import HealthViewModel
 from app.viewmodels.plot_range import Range
 from app.viewmodels.plot_table import PLOTS, Page
 from app.viewmodels.progress_vm import ProgressViewModel
 from app.views.curve_plot import CurvePlot
 from app.views.empty_state import EmptyState
+from app.views.health_strip import HealthStrip
 from app.views.palette import SPACE
 from app.views.plot_controls import PlotControls
 from app.views.plot_export import copy_picture, save_numbers, save_picture
@@ -50,6 +52,7 @@ class PlotsPanel(QWidget):
         self,
         vm: CurvesViewModel,
         progress: ProgressViewModel,
+        health: HealthViewModel,
         theme: Theme,
         parent: QWidget | None = None,
     ) -> None:
@@ -82,6 +85,7 @@ class PlotsPanel(QWidget):
         self._smoothing_value.setProperty("role", "small")
         self._smoothing_value.setFixedWidth(28)
         self.controls = PlotControls(vm)
+        self.health = HealthStrip(health)
         self._idle_words = ("", "")
         self._empty = EmptyState(theme.palette)
         self._grid_page = QWidget()
@@ -175,6 +179,7 @@ class PlotsPanel(QWidget):
         layout.setContentsMargins(SPACE, SPACE // 2, SPACE, SPACE)
         layout.setSpacing(SPACE // 2)
         layout.addLayout(bar)
+        layout.addWidget(self.health)
         layout.addWidget(self._stack, 1)
 
     def _arrange(self) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.viewmodels.curves_vm import CurvesViewModel
+from app.viewmodels.health_vm import HealthViewModel
 from app.viewmodels.progress_vm import ProgressViewModel
 from app.views.axis import CompactAxis, tick_label
 from app.views.plots_panel import PlotsPanel, columns_for
@@ -20,7 +21,11 @@ RUN = Path("/runs/one")
 
 @pytest.fixture
 def panel(qtbot: QtBot, qapp: QApplication) -> Iterator[PlotsPanel]:
-    made = PlotsPanel(CurvesViewModel(), ProgressViewModel(), Theme(qapp, "light"))
+    curves = CurvesViewModel()
+    health = HealthViewModel(curves)
+    made = PlotsPanel(curves, ProgressViewModel(), health, Theme(qapp, "light"))
+    curves.setParent(made)
+    health.setParent(made)
     qtbot.addWidget(made)
     made.resize(900, 600)
     made.show()

@@ -19,6 +19,7 @@ from app.unix_signals import UnixSignals
 from app.viewmodels.config_vm import ConfigViewModel
 from app.viewmodels.data_vm import DataViewModel
 from app.viewmodels.documents_vm import DocumentsViewModel
+from app.viewmodels.models_vm import ModelsViewModel
 from app.viewmodels.notice_vm import Notice, error_notice
 from app.viewmodels.row_edits import RowEdits
 from app.viewmodels.runs_vm import RunsViewModel
@@ -29,6 +30,7 @@ from app.views.config_panel import ConfigPanel
 from app.views.data_page import DataPage
 from app.views.log_panel import LogPanel
 from app.views.main_window import MainWindow, Panels
+from app.views.models_page import ModelsPage
 from app.views.notice_bar import NoticeBar
 from app.views.page_commands import PageCommands
 from app.views.plots_panel import PlotsPanel
@@ -83,6 +85,7 @@ class Application(QObject):
         self.documents = DocumentsViewModel(self.form, self.settings, sample, self)
         self.data = DataViewModel(self.form, RowEdits(paths.row_changes), self)
         self.runs = RunsViewModel(self.form, self.settings, self)
+        self.models = ModelsViewModel(self.form, self.settings, self)
         self.window = self._make_window()
         self.commands = WindowCommands(
             self.window, self.session, self.form, self.documents, self.settings, self.theme, paths
@@ -109,6 +112,7 @@ class Application(QObject):
         self.window.hide()
         self.data.close()
         self.runs.close()
+        self.models.close()
         self.session.close()
         self.session.wait()
         self.faults.uninstall()
@@ -126,6 +130,7 @@ class Application(QObject):
             log=LogPanel(session.log, self.theme),
             notice=NoticeBar(session.notices, self.theme),
             others={
+                "model": ModelsPage(self.models),
                 "data": DataPage(self.data, self.theme),
                 "runs": RunsPage(self.runs, session.queue, self.theme),
             },

@@ -28,6 +28,7 @@ class Settings:
         last_values: the form as it was left, key -> value; empty before the first close.
         recent: configuration files, newest first.
         run_folders: folders, besides the usual one, that runs went to.
+        model_folders: folders in which to look for models too.
         queue: settings of the runs that still waited.
     """
 
@@ -42,6 +43,7 @@ class Settings:
     last_export_folder: str = ""
     recent: list[str] = field(default_factory=list)
     run_folders: list[str] = field(default_factory=list)
+    model_folders: list[str] = field(default_factory=list)
     queue: list[dict[str, Any]] = field(default_factory=list)
 
     def remember(self, path: Path) -> None:
@@ -106,6 +108,7 @@ def _settings_from(stored: Any) -> Settings:
             log.warning("setting %s has the wrong type and is reset", known.name)
     settings.recent = [path for path in settings.recent if isinstance(path, str)][:MOST_RECENT]
     settings.run_folders = [path for path in settings.run_folders if isinstance(path, str)]
+    settings.model_folders = [path for path in settings.model_folders if isinstance(path, str)]
     settings.queue = [values for values in settings.queue if isinstance(values, dict)]
     settings.splitters = {k: v for k, v in settings.splitters.items() if isinstance(v, str)}
     settings.version = VERSION

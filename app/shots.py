@@ -32,6 +32,7 @@ SIZES = (QSize(1280, 800), QSize(1920, 1080))
 THEMES: tuple[ThemeMode, ...] = ("light", "dark")
 PAGES: tuple[Page, ...] = ("training", "diagnostics")
 SETTLE_MS = 400
+MOST_COMPARED = 4
 SHOWN_SHARE = 0.6
 """How far the run is in the pictures of a running one."""
 
@@ -120,6 +121,7 @@ def take_all(qt: QApplication, out: Path, events: list[Event], failed: Failed | 
                 made += _grab_pages(app, out, "running", name)
                 app.session.replay(events[cut + 1 :])
                 made += _grab_pages(app, out, "finished", name)
+                made += _grab_others(app, out, name)
                 app.window.close()
                 if failed is not None:
                     app = Studio(qt, Path(folder) / f"{theme}-{size.width()}-error").app
@@ -141,6 +143,26 @@ def _grab_pages(app: Application, out: Path, state: str, name: str) -> list[Path
         suffix = "" if page == "training" else f"-{page}"
         made.append(_grab(app, out / f"{state}{suffix}-{name}.png"))
     app.window.panels.plots.show_page("training")
+    return made
+
+
+def _grab_others(app: Application, out: Path, name: str) -> list[Path]:
+    """The pages besides the curves, with a row under the lens and all runs compared."""
+    made: list[Path] = []
+    for key in app.window.pages.keys:
+        if key == "train":
+            continue
+        app.window.pages.show_page(key)
+        settle()
+        if key == "data":
+            app.data.select(app.data.table.row_at(0))
+        if key == "runs":
+            app.runs.select([record.folder for record in app.runs.records or ()][:MOST_COMPARED])
+            settle()
+        made.append(_grab(app, out / f"{key}-{name}.png"))
+    app.data.open(Path("no-such-file.jsonl"))
+    app.window.pages.show_page("data")
+    made.append(_grab(app, out / f"data-error-{name}.png"))
     return made
 
 

@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
+from app.awake import Awake
 from app.crash import FaultReporter
 from app.paths import AppPaths, resources_folder
 from app.settings import SettingsStore
@@ -90,7 +91,10 @@ class Application(QObject):
         self.commands = WindowCommands(
             self.window, self.session, self.form, self.documents, self.settings, self.theme, paths
         )
-        self.pages = PageCommands(self.window, self.session, self.runs, self.data, self.commands)
+        self.awake = Awake()
+        self.pages = PageCommands(
+            self.window, self.session, self.runs, self.data, self.commands, self.awake
+        )
         self.faults.reported.connect(self._on_fault_reported)
         self.theme.changed.connect(self._paint_actions)
         self._paint_actions()
@@ -110,6 +114,7 @@ class Application(QObject):
         self.window.remember(self.settings)
         self.store.save(self.settings)
         self.window.hide()
+        self.awake.stop()
         self.data.close()
         self.runs.close()
         self.models.close()

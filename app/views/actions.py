@@ -36,6 +36,9 @@ _TABLE = {
         "export",
     ),
     "open_run": _Entry("Open &run folder", "Show the files of the run", "Ctrl+Shift+R", "folder"),
+    "copy_command": _Entry(
+        "&Copy command", "Copy the command that makes this run without the window", "Ctrl+Shift+C"
+    ),
     "new_sample": _Entry("&New from sample", "Fill the form with the sample project", "Ctrl+N"),
     "open_config": _Entry(f"&Open config{ELLIPSIS}", "Fill the form from a YAML file", "Ctrl+O"),
     "save_config": _Entry(
@@ -68,6 +71,7 @@ class Actions:
     stop: QAction
     export: QAction
     open_run: QAction
+    copy_command: QAction
     new_sample: QAction
     open_config: QAction
     save_config: QAction

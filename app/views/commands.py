@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import cast
 
 from PySide6.QtCore import QObject, QTimer
+from PySide6.QtGui import QGuiApplication
 
 from app.paths import AppPaths
 from app.settings import Settings
+from app.viewmodels.command_line import command_of
 from app.viewmodels.config_vm import ConfigViewModel
 from app.viewmodels.documents_vm import DocumentsViewModel
 from app.viewmodels.notice_vm import error_notice, imported_notice
@@ -22,7 +24,7 @@ from app.views.actions import Actions
 from app.views.export_dialog import ExportDialog, open_folder
 from app.views.main_window import MainWindow
 from app.views.theme import Theme, ThemeMode
-from trainer_core.errors import TrainerError
+from trainer_core.errors import ConfigError, TrainerError
 
 
 class WindowCommands(QObject):
@@ -71,6 +73,15 @@ class WindowCommands(QObject):
             self._show(error)
         else:
             self._export_dialog.show()
+
+    def copy_command(self) -> None:
+        """Put the command of the form's run on the clipboard, or say what is wrong with it."""
+        config = self._form.config()
+        if config is None:
+            self._show(ConfigError("There is no command yet", self._form.status, "Mend it first"))
+            return
+        QGuiApplication.clipboard().setText(command_of(config))
+        self._session.log.say("Copied the command of this run")
 
     def open_config(self, path: Path) -> None:
         """Fill the form from a file, or say why not."""
@@ -139,6 +150,7 @@ class WindowCommands(QObject):
         table.stop.triggered.connect(session.stop)
         table.export.triggered.connect(self._on_export_chosen)
         table.open_run.triggered.connect(lambda: open_folder(session.run.run_folder))
+        table.copy_command.triggered.connect(self.copy_command)
         table.new_sample.triggered.connect(self._on_sample_chosen)
         table.open_config.triggered.connect(
             lambda: dialogs.ask_for_config(window, self._folder(), self.open_config)

@@ -160,7 +160,15 @@ class MainWindow(QMainWindow):
                 None,
                 table.quit,
             ],
-            "&Run": [table.start, table.stop, None, table.export, table.open_run],
+            "&Run": [
+                table.start,
+                table.stop,
+                None,
+                table.export,
+                table.open_run,
+                None,
+                table.copy_command,
+            ],
             "&View": [
                 *self._page_actions(),
                 None,

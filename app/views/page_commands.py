@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication
 
+from app.awake import Awake
 from app.viewmodels.data_rows import RowFilter
 from app.viewmodels.data_vm import DataViewModel
 from app.viewmodels.notice_vm import Notice
@@ -26,11 +28,14 @@ class PageCommands(QObject):
         runs: RunsViewModel,
         data: DataViewModel,
         commands: WindowCommands,
+        awake: Awake,
     ) -> None:
         super().__init__(window)
         self._session = session
         self._runs = runs
         self._data = data
+        self._awake = awake
+        self._was_active = False
         self._window = window
         window.panels.plots.health.asked.connect(self._on_health_asked)
         runs.failed.connect(commands.show_error)
@@ -60,6 +65,15 @@ class PageCommands(QObject):
         self._session.start_next()
 
     def _on_run_changed(self) -> None:
+        run = self._session.run
+        if run.active:
+            self._awake.start()
+        else:
+            self._awake.stop()
+        if self._was_active and not run.active:
+            # Only tells where the window is not the one in use.
+            QApplication.alert(self._window)
+        self._was_active = run.active
         folder: Path | None = self._session.run.run_folder
         if folder is not None:
             self._runs.note_folder(folder.parent)

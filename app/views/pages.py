@@ -49,7 +49,7 @@ class Pages(QWidget):
         layout.setSpacing(0)
         layout.addLayout(bar)
         holder = QVBoxLayout()
-        holder.setContentsMargins(SPACE, SPACE // 2, SPACE, 0)
+        holder.setContentsMargins(SPACE, SPACE // 2, SPACE, SPACE // 2)
         holder.addWidget(between)
         layout.addLayout(holder)
         layout.addWidget(self._stack, 1)

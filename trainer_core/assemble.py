@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from trainer_core import backend, memory
+from trainer_core.answers import Answering
 from trainer_core.backward.autograd import checkpointed_graph, whole_graph
 from trainer_core.backward.choose import Backward
 from trainer_core.backward.compiled import CompiledRanges
@@ -19,9 +20,8 @@ from trainer_core.data.chat import chat_files
 from trainer_core.data.tokenizer import ChatTokenizer
 from trainer_core.data.types import Dataset
 from trainer_core.data.updates import updates
-from trainer_core.events import Event, Sample, Warned
+from trainer_core.events import Event, Warned
 from trainer_core.fallback import fit_to_model, head_kind, refused
-from trainer_core.generate import stream
 from trainer_core.heads.flash import VocabularyBlocks
 from trainer_core.heads.head import Head
 from trainer_core.job import Job
@@ -100,11 +100,6 @@ def assemble(
         raise refused(config, "early_stop_patience", "there are no validation rows")
     windows, total = updates(config, dataset.train)
 
-    def sample(step: int, prompts: Sequence[str], max_tokens: int) -> Iterator[Event]:
-        for prompt in prompts:
-            pieces = stream(opened.model, tokenizer, prompt, max_tokens=max_tokens)
-            yield Sample(step, prompt, "".join(pieces))
-
     return Job(
         config=config,
         policy=policy,
@@ -123,7 +118,9 @@ def assemble(
             config.keep_checkpoints,
             chat_files(tokenizer.template_source, config),
         ),
-        sample=sample,
+        answering=Answering(
+            opened.model, tokenizer, opened.adapter, base=opened.spec.kind != "full"
+        ),
     )
 
 

@@ -21,6 +21,7 @@ from trainer_core.option_types import (
     LayerCount,
     ModuleNames,
     OptionalText,
+    Prompts,
     SegmentSize,
     TemplateValues,
     Text,
@@ -279,6 +280,11 @@ class RunConfig(BaseModel):
     steps_per_eval: int = _output(
         50, "Validate every", "Steps between two validations. Validation also runs at start and "
         "end. 0 means only then.", unit="steps", ge=0)
+    sample_prompts: Prompts = _output(
+        None, "Prompts", "Questions that the model answers at every validation, so that you can "
+        "read what changes.", advanced=True)
+    sample_tokens: int = _output(
+        64, "Longest answer", "To those prompts.", unit="tokens", advanced=True, ge=1, le=4096)
     save_every: int = _output(
         100, "Save every", "Steps between two checkpoints, which are written at least every five "
         "minutes.", unit="steps", advanced=True, ge=1)

@@ -120,7 +120,8 @@ def problems(
 def parse_override(text: str) -> tuple[str, Any]:
     """Key and value of a `key=value` text, read as the type of the option.
 
-    Text stays as it is, a list may be written `a,b` or `[a, b]`, and null stands for no value.
+    Text stays as it is, a list of names may be written `a,b` or `[a, b]`, a single prompt as it is,
+    and null stands for no value.
 
     Raises:
         ConfigError: there is no `=`, or the value is not readable.
@@ -138,6 +139,8 @@ def parse_override(text: str) -> tuple[str, Any]:
         return key, None
     if str in types or not {bool, int, float, list, tuple, dict} & set(types):
         return key, raw
+    if types[0] is list and not raw.startswith("["):
+        return key, [raw]
     if {list, tuple} & set(types) and not raw.startswith("["):
         raw = f"[{raw}]"
     try:

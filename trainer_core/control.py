@@ -13,10 +13,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """Prompts to answer at the next step boundary with the adapter as it stands."""
+    """Prompts to answer at the next step boundary with the adapter as it stands.
+
+    Attributes:
+        prompts: questions.
+        max_tokens: longest answer.
+        temperature: 0 always takes the likeliest token.
+        seed: of the sampling; every answer starts from it.
+        beside_base: answer with the base model first, then with the adapter.
+        streamed: tell the pieces of an answer as they come, too.
+    """
 
     prompts: tuple[str, ...]
     max_tokens: int = 128
+    temperature: float = 0.0
+    seed: int = 0
+    beside_base: bool = False
+    streamed: bool = False
 
 
 class Control:
@@ -34,6 +47,7 @@ class Control:
         self._running.set()
         self._wish = threading.Event()
         self._samples: deque[SampleRequest] = deque()
+        self._silent = threading.Event()
 
     def stop(self) -> None:
         """End after the current step. A second call means `stop_now`."""
@@ -66,8 +80,18 @@ class Control:
 
     def sample(self, prompts: list[str], max_tokens: int = 128) -> None:
         """Answer these prompts at the next step boundary."""
-        self._samples.append(SampleRequest(tuple(prompts), max_tokens))
+        self.ask(SampleRequest(tuple(prompts), max_tokens))
+
+    def ask(self, request: SampleRequest) -> None:
+        """Answer a request at the next step boundary."""
+        self._silent.clear()
+        self._samples.append(request)
         self._wish.set()
+
+    def hush(self) -> None:
+        """Answer nothing more: what was asked is forgotten, an answer in hand ends as it is."""
+        self._samples.clear()
+        self._silent.set()
 
     @property
     def stopping(self) -> bool:
@@ -83,6 +107,11 @@ class Control:
     def paused(self) -> bool:
         """True while a pause is asked for."""
         return not self._running.is_set()
+
+    @property
+    def answering(self) -> bool:
+        """Whether an answer in hand should go on."""
+        return not (self._silent.is_set() or self.stopping)
 
     def wait_while_paused(self) -> None:
         """Block while paused, until there is something to do: resume, stop, save or sample."""

@@ -24,6 +24,8 @@ class Event:
     """Base of all events."""
 
     name: ClassVar[str] = ""
+    passing: ClassVar[bool] = False
+    """Only of interest while it happens: a run's record leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +109,27 @@ class Validation(Event):
 
 @dataclass(frozen=True, slots=True)
 class Sample(Event):
-    """The model's answer to a prompt after `step` updates."""
+    """The model's answer to a prompt after `step` updates; `base` if without the adapter."""
 
     name: ClassVar[str] = "sample"
     step: int
     prompt: str
     text: str
+    base: bool | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePiece(Event):
+    """The next piece of an answer that is being given; a whole `Sample` follows the last one."""
+
+    name: ClassVar[str] = "sample_piece"
+    passing: ClassVar[bool] = True
+    step: int
+    prompt: str
+    text: str
+    base: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

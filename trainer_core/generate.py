@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainer_core import backend, memory
+from trainer_core.answers import Answering, stream
 from trainer_core.config import RunConfig
 from trainer_core.data.chat import chat_options
-from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
-from trainer_core.errors import TrainerError
+from trainer_core.data.tokenizer import load_tokenizer
 from trainer_core.model.find import resolve_model
 from trainer_core.model.load import load_model
 from trainer_core.model.open_policy import open_with_adapter
-
-if TYPE_CHECKING:
-    import mlx.nn as nn
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +39,7 @@ def generate(
 
     Args:
         model: as in the option `model`.
-        prompts: questions. The chat template is put around them, the one that the adapter was
-            trained with if it keeps it, and its system prompt; or nothing with `raw`.
+        prompts: questions; see `open_answering` for what is put around them.
         adapter: an adapter folder of mlx-lm or PEFT.
         max_tokens: longest answer.
         temperature: 0 always takes the likeliest token.
@@ -53,6 +49,36 @@ def generate(
     Raises:
         ModelError: the model or adapter cannot be loaded.
         TrainerError: a prompt is empty.
+    """
+    opened = open_answering(model, adapter, raw=raw)
+    for prompt in prompts:
+        pieces = stream(
+            opened.network,
+            opened.tokenizer,
+            prompt,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            seed=seed,
+        )
+        yield Answer(prompt, "".join(pieces))
+
+
+def open_answering(
+    model: str, adapter: Path | None = None, *, raw: bool = False, alone: bool = False
+) -> Answering:
+    """Load a model that can be asked.
+
+    The chat template is put around a prompt, the one that the adapter was trained with if it keeps
+    it, and its system prompt; or nothing with `raw`.
+
+    Args:
+        model: as in the option `model`.
+        adapter: an adapter folder of mlx-lm or PEFT.
+        raw: take the prompts as they are.
+        alone: leave the adapter's weights out, and keep its words.
+
+    Raises:
+        ModelError: the model or adapter cannot be loaded.
     """
     backend.prepare()
     device = backend.start_device()
@@ -67,65 +93,7 @@ def generate(
     weights = backend.resolve_weights(
         "auto", needs, device.kind, backend.available_bytes(device)
     ).weights
-    if adapter is None:
-        network = load_model(folder, weights).model
-    else:
-        network = open_with_adapter(folder, adapter, weights).model
-    for prompt in prompts:
-        pieces = stream(
-            network, tokenizer, prompt, max_tokens=max_tokens, temperature=temperature, seed=seed
-        )
-        yield Answer(prompt, "".join(pieces))
-
-
-def stream(
-    network: nn.Module,
-    tokenizer: ChatTokenizer,
-    prompt: str,
-    *,
-    max_tokens: int = 256,
-    temperature: float = 0.0,
-    seed: int = 0,
-) -> Iterator[str]:
-    """The pieces of an answer as they come.
-
-    Args:
-        network: a loaded model, adapter included.
-        tokenizer: the model's.
-        prompt: a question.
-        max_tokens: longest answer.
-        temperature: 0 always takes the likeliest token.
-        seed: of the sampling, used if temperature is above 0.
-
-    Raises:
-        TrainerError: there is nothing to answer.
-    """
-    import mlx.core as mx
-    from mlx_lm.generate import generate_step
-    from mlx_lm.sample_utils import make_sampler
-
-    question = tokenizer.question_ids(prompt)
-    if not question:
-        raise TrainerError("the prompt is empty", try_this="write a prompt of one letter or more")
-    if temperature > 0:
-        mx.random.seed(seed)
-    ids: list[int] = []
-    shown = ""
-    tokens: Iterator[tuple[Any, Any]] = generate_step(
-        mx.array(question),
-        network,
-        max_tokens=max_tokens,
-        sampler=make_sampler(temp=temperature),
-    )
-    for token, _ in tokens:
-        if int(token) in tokenizer.stop_ids:
-            break
-        ids.append(int(token))
-        text = tokenizer.decode(ids, skip_special=True)
-        # A character whose bytes are not all there yet decodes to U+FFFD; wait for the rest.
-        if not text.endswith("�"):
-            yield text[len(shown) :]
-            shown = text
-    rest = tokenizer.decode(ids, skip_special=True)
-    if len(rest) > len(shown):
-        yield rest[len(shown) :]
+    if adapter is None or alone:
+        return Answering(load_model(folder, weights).model, tokenizer)
+    opened = open_with_adapter(folder, adapter, weights)
+    return Answering(opened.model, tokenizer, opened.adapter, base=opened.spec.kind != "full")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from trainer_core.answers import Answering
 from trainer_core.backward.choose import Backward
 from trainer_core.checkpoint import Keeper
 from trainer_core.config import RunConfig
@@ -32,7 +33,7 @@ class Job:
         windows: the optimiser steps in order.
         total: how many there are.
         keeper: where adapters go.
-        sample: answers prompts with the policy, for sample requests.
+        answering: answers prompts with the policy.
         reference: DPO's sums for the training rows.
         valid_reference: DPO's sums for the validation rows.
     """
@@ -47,6 +48,6 @@ class Job:
     windows: Iterable[Window]
     total: int
     keeper: Keeper
-    sample: Callable[[int, Sequence[str], int], Iterable[Event]]
+    answering: Answering
     reference: Reference | None = None
     valid_reference: Reference | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import mlx.core as mx
 
-from trainer_core.control import Control
+from trainer_core.control import Control, SampleRequest
 from trainer_core.data.batches import Window
 from trainer_core.errors import TrainerError
 from trainer_core.evaluate import evaluate
@@ -32,7 +32,12 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Progress:
-    """What changes from step to step. `saved` is the last step that a checkpoint holds."""
+    """What changes from step to step.
+
+    Attributes:
+        saved: the last step that a checkpoint holds.
+        answered: the last step after which the fixed prompts were answered.
+    """
 
     stepper: Stepper
     best: BestSoFar
@@ -40,6 +45,7 @@ class _Progress:
     rates: Rates = field(default_factory=Rates)
     steps: int = 0
     saved: int = 0
+    answered: int = -1
     saved_at: float = field(default_factory=time.monotonic)
 
 
@@ -71,6 +77,7 @@ def _fit(job: Job, progress: _Progress, tell: Tell, control: Control) -> str:
     """The loop itself; returns why it ended."""
     config = job.config
     _validate(job, progress, tell, control)
+    _answer_fixed(job, progress, tell, control)
     tell(Stage("train", "Training", 0.0))
     for window in job.windows:
         _answer(job, progress, tell, control)
@@ -90,6 +97,7 @@ def _fit(job: Job, progress: _Progress, tell: Tell, control: Control) -> str:
         progress.sharing.add(window)
         if last or (config.steps_per_eval and window.step % config.steps_per_eval == 0):
             _validate(job, progress, tell, control)
+            _answer_fixed(job, progress, tell, control)
         if not last and progress.best.worn_out:
             return "early_stop"
         due = time.monotonic() - progress.saved_at > _SAVE_SECONDS
@@ -180,11 +188,26 @@ def _answer(job: Job, progress: _Progress, tell: Tell, control: Control) -> None
     What cannot be answered is no reason to end a training.
     """
     while not control.stopping and (request := control.take_sample()) is not None:
-        try:
-            for event in job.sample(progress.steps, request.prompts, request.max_tokens):
-                tell(event)
-        except TrainerError as error:
-            tell(Warned("sample", f"no answer: {error.what}", error.try_this))
+        _answer_one(job, progress, tell, control, request)
+
+
+def _answer_one(
+    job: Job, progress: _Progress, tell: Tell, control: Control, request: SampleRequest
+) -> None:
+    try:
+        for event in job.answering.answer(request, progress.steps, lambda: control.answering):
+            tell(event)
+    except TrainerError as error:
+        tell(Warned("sample", f"no answer: {error.what}", error.try_this))
+
+
+def _answer_fixed(job: Job, progress: _Progress, tell: Tell, control: Control) -> None:
+    """Answer the prompts that every validation answers, once for each step."""
+    prompts = tuple(job.config.sample_prompts or ())
+    if prompts and not control.stopping_now and progress.answered != progress.steps:
+        progress.answered = progress.steps
+        tell(Stage("validate", "Answering the prompts"))
+        _answer_one(job, progress, tell, control, SampleRequest(prompts, job.config.sample_tokens))
 
 
 def _wait_while_paused(job: Job, progress: _Progress, tell: Tell, control: Control) -> None:

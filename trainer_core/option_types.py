@@ -58,6 +58,12 @@ def _some_layer(value: int) -> int:
     return value
 
 
+def _questions(value: list[str] | None) -> list[str] | None:
+    if value is not None and any(not text.strip() for text in value):
+        raise ValueError("must be a list of prompts, none of them empty")
+    return value or None
+
+
 def _one_folder(value: str | None) -> str | None:
     """A run's name must not lead out of the runs folder on any system."""
     if value is None:
@@ -78,4 +84,5 @@ SegmentSize = Annotated[Literal["auto"] | int, AfterValidator(_not_negative)]
 ModuleNames = Annotated[Literal["auto"] | list[str], AfterValidator(_some_named)]
 Betas = Annotated[tuple[float, float], AfterValidator(_shares)]
 LayerCount = Annotated[int, AfterValidator(_some_layer)]
+Prompts = Annotated[list[str] | None, AfterValidator(_questions)]
 FolderName = Annotated[str | None, AfterValidator(_one_folder)]

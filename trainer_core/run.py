@@ -62,7 +62,8 @@ def train(
 
         def tell(event: Event) -> None:
             emit(event)
-            log.append(event)
+            if not event.passing:
+                log.append(event)
 
         try:
             warnings = [*notes, *preparation.warnings(device), *plan.warnings]

@@ -45,6 +45,7 @@ class Kind(Enum):
     REAL = "number"
     TEXT = "text"
     NAMES = "auto, or names separated by commas"
+    LINES = "texts, one a line"
     REALS = "numbers separated by commas"
     MAPPING = "names and values, such as prompt: question, chosen: good"
     AUTO_WHOLE = "auto, 0 for off, or a whole number"
@@ -59,6 +60,7 @@ _KINDS: dict[tuple[Any, ...], Kind] = {
     (str,): Kind.TEXT,
     (tuple,): Kind.REALS,
     (dict,): Kind.MAPPING,
+    (list,): Kind.LINES,
     ("auto", list): Kind.NAMES,
     ("auto", int): Kind.AUTO_WHOLE,
 }

@@ -30,6 +30,8 @@ def read_text(spec: FieldSpec, text: str) -> Any:
     if spec.kind is Kind.NAMES:
         names = re.findall(r"[^\s,;]+", text)
         return "auto" if not names or names == ["auto"] else names
+    if spec.kind is Kind.LINES:
+        return [line.strip() for line in text.splitlines() if line.strip()]
     if spec.kind is Kind.MAPPING:
         return read_mapping(text)
     if spec.kind is Kind.REALS:

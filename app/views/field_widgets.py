@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QWidget,
+)
 from typing_extensions import override
 
 from app.views.field_edits import NumberEdit
@@ -92,6 +99,42 @@ class TextControl(FieldControl):
     def _show(self, value: Any, text: str) -> None:
         if self.edit.text() != text:
             self.edit.setText(text)
+
+
+class LinesControl(FieldControl):
+    """Texts, one a line."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.edit = QPlainTextEdit()
+        self.edit.setAccessibleName(name)
+        self.edit.setTabChangesFocus(True)
+        self.edit.setFixedHeight(4 * self.edit.fontMetrics().lineSpacing() + 12)
+        self.edit.textChanged.connect(self._on_changed)
+        self.row.addWidget(self.edit, 1)
+        self.setFocusProxy(self.edit)
+
+    @override
+    def set_surroundings(self, placeholder: str, unit: str) -> None:
+        self.edit.setPlaceholderText(placeholder or "One a line")
+
+    @override
+    def set_invalid(self, invalid: bool) -> None:
+        set_state(self.edit, "invalid", invalid)
+
+    @override
+    def is_being_typed(self) -> bool:
+        return self.edit.hasFocus()
+
+    @override
+    def _show(self, value: Any, text: str) -> None:
+        shown = "\n".join(value) if isinstance(value, list) else text
+        if self.edit.toPlainText() != shown:
+            with QSignalBlocker(self.edit):
+                self.edit.setPlainText(shown)
+
+    def _on_changed(self) -> None:
+        self._take(self.edit.toPlainText())
 
 
 class NumberControl(TextControl):

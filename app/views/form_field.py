@@ -14,6 +14,7 @@ from app.views.field_paths import PathControl
 from app.views.field_widgets import (
     FieldControl,
     FlagControl,
+    LinesControl,
     ListControl,
     NumberControl,
     SegmentsControl,
@@ -216,6 +217,8 @@ def make_control(spec: FieldSpec, vm: ConfigViewModel) -> tuple[FieldControl, bo
         return FlagControl(name), False
     if spec.kind in (Kind.WHOLE, Kind.REAL):
         return NumberControl(name), False
+    if spec.kind is Kind.LINES:
+        return LinesControl(name), True
     return TextControl(name), spec.kind is not Kind.REALS
 
 

@@ -50,6 +50,10 @@ def other_value(spec: FieldSpec, files: dict[str, str]) -> tuple[Any, Any]:
     typed = {
         Kind.TEXT: ("first-try", "first-try"),
         Kind.NAMES: ("q_proj, v_proj", ["q_proj", "v_proj"]),
+        Kind.LINES: (
+            "Who is Ada?\nWhat is 2 + 2, and why?",
+            ["Who is Ada?", "What is 2 + 2, and why?"],
+        ),
         Kind.MAPPING: ("{prompt: question}", {"prompt": "question"}),
         Kind.REALS: ("0.8, 0.95", (0.8, 0.95)),
         Kind.AUTO_WHOLE: ("2", 2),

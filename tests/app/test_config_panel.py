@@ -13,6 +13,7 @@ from app.views.config_panel import ConfigPanel
 from app.views.field_widgets import (
     FieldControl,
     FlagControl,
+    LinesControl,
     ListControl,
     SegmentsControl,
     StopsControl,
@@ -49,6 +50,13 @@ def edit(qtbot, control: FieldControl, value: object) -> None:
     if isinstance(control, StopsControl):
         qtbot.mouseClick(control.segments.button(None), Qt.MouseButton.LeftButton)
         type_into(qtbot, control.number.edit, str(value))
+    elif isinstance(control, LinesControl):
+        control.edit.setFocus()
+        control.edit.selectAll()
+        for n, line in enumerate(str(value).splitlines()):
+            if n:
+                qtbot.keyClick(control.edit, Qt.Key.Key_Return)
+            qtbot.keyClicks(control.edit, line)
     elif isinstance(control, TextControl):
         type_into(qtbot, control.edit, str(value))
     elif isinstance(control, SegmentsControl):

@@ -70,6 +70,8 @@ CONTRACT = {
     "seed": 0,
     "steps_per_report": 1,
     "steps_per_eval": 50,
+    "sample_prompts": None,
+    "sample_tokens": 64,
     "val_rows": 32,
     "save_every": 100,
     "keep_checkpoints": 3,

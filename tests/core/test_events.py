@@ -17,6 +17,7 @@ from trainer_core.events import (
     Paused,
     Resumed,
     Sample,
+    SamplePiece,
     Stage,
     Started,
     Step,
@@ -47,6 +48,7 @@ ONE_OF_EACH: list[Event] = [
     STEP,
     Validation(3, 1.5, 9, 0, 0.5, True, accuracy=0.5),
     Sample(3, "Why?", "Because."),
+    SamplePiece(3, "Why?", "Be", base=True),
     Checkpoint(3, "/x", True),
     Paused(3),
     Resumed(3),
@@ -59,6 +61,7 @@ ONE_OF_EACH: list[Event] = [
 def test_every_event_of_the_design_is_here():
     names = (
         "started stage data step validation sample checkpoint paused resumed warned failed finished"
+        " sample_piece"
     )
     assert set(EVENTS) == set(names.split())
     assert {e.name for e in ONE_OF_EACH} == set(EVENTS)

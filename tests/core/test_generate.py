@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import mlx.core as mx
 import mlx_lm
-import mlx_lm.generate  # so that it is in sys.modules
 import pytest
 
 from tests.core.engine import small_policy
+from trainer_core import answers
+from trainer_core.answers import stream
 from trainer_core.config import RunConfig
 from trainer_core.data.chat import chat_files
 from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
 from trainer_core.errors import TrainerError
-from trainer_core.generate import Answer, generate, stream
+from trainer_core.generate import Answer, generate
 from trainer_core.model.adapter_files import read_spec, write_adapter
 
 
@@ -78,7 +78,7 @@ class Speaks:
             for token in ids[:max_tokens]:
                 yield mx.array(token), None
 
-        monkeypatch.setattr(sys.modules["mlx_lm.generate"], "generate_step", steps)
+        monkeypatch.setattr(answers, "generate_step", steps)
 
 
 @pytest.mark.parametrize(

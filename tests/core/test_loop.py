@@ -12,13 +12,14 @@ from safetensors.numpy import load_file
 
 from tests.core.runs import GOLDEN, fresh_config, run, small_config
 from trainer_core import loop, step
-from trainer_core.control import Control
+from trainer_core.control import Control, SampleRequest
 from trainer_core.events import (
     Checkpoint,
     Event,
     Paused,
     Resumed,
     Sample,
+    SamplePiece,
     Stage,
     Step,
     Validation,
@@ -347,6 +348,39 @@ def test_answers_prompts_with_the_adapter_as_it_stands(tmp_path: Path, number: i
     assert [s.text for s in samples] == [answer.text for answer in wanted]
     same = run(small_config(tmp_path, iters=3, learning_rate=0.05))
     assert [e.loss for e in ran.of(Step)] == [e.loss for e in same.of(Step)]
+
+
+def test_fixed_prompts_are_answered_at_every_validation(tmp_path: Path) -> None:
+    config = small_config(tmp_path, iters=3, steps_per_eval=2)
+    prompts = {"sample_prompts": ["the cat", "b"], "sample_tokens": 4}
+    ran = run(config.model_copy(update=prompts))
+    assert [(s.step, s.prompt) for s in ran.of(Sample)] == [
+        (step, prompt) for step in (0, 2, 3) for prompt in ("the cat", "b")
+    ]
+    plain = run(config)
+    assert [e.loss for e in ran.of(Step)] == [e.loss for e in plain.of(Step)]
+
+
+def test_a_run_is_asked_beside_its_base_model(tmp_path: Path) -> None:
+    control = Control()
+    request = SampleRequest(("the cat",), 6, beside_base=True, streamed=True)
+    ask = at_step(2, lambda: control.ask(request))
+    ran = run(small_config(tmp_path, iters=2, learning_rate=0.05), control, ask)
+    at_start = run(small_config(tmp_path, iters=1, sample_prompts=["the cat"], sample_tokens=6))
+    base, tuned = ran.of(Sample)
+    assert base.base
+    assert base.text == at_start.of(Sample)[0].text
+    assert tuned.text == run_answer(ran.folder.adapter)
+    assert ran.of(SamplePiece)
+    assert "sample_piece" not in ran.folder.events.read_text()
+
+
+def run_answer(adapter: Path) -> str:
+    """What mlx-lm's generation gives for an adapter."""
+    from trainer_core.generate import generate
+
+    answers = generate(str(GOLDEN / "llama"), ["the cat"], adapter=adapter, max_tokens=6, raw=True)
+    return next(iter(answers)).text
 
 
 def test_a_prompt_that_cannot_be_answered_ends_no_training(tmp_path: Path) -> None:

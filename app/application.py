@@ -25,6 +25,7 @@ from app.viewmodels.notice_vm import Notice, error_notice
 from app.viewmodels.row_edits import RowEdits
 from app.viewmodels.runs_vm import RunsViewModel
 from app.viewmodels.session import Session
+from app.viewmodels.try_vm import TryViewModel
 from app.views.actions import make_actions
 from app.views.commands import WindowCommands
 from app.views.config_panel import ConfigPanel
@@ -38,6 +39,7 @@ from app.views.plots_panel import PlotsPanel
 from app.views.progress_panel import ProgressPanel
 from app.views.runs_page import RunsPage
 from app.views.theme import Theme, ThemeMode
+from app.views.try_page import TryPage
 from trainer_core.errors import TrainerError
 
 SWITCH_INTERVAL_S = 0.001
@@ -87,6 +89,7 @@ class Application(QObject):
         self.data = DataViewModel(self.form, RowEdits(paths.row_changes), self)
         self.runs = RunsViewModel(self.form, self.settings, self)
         self.models = ModelsViewModel(self.form, self.settings, self)
+        self.trial = TryViewModel(self.session, self.runs, self.form, self)
         self.window = self._make_window()
         self.commands = WindowCommands(
             self.window, self.session, self.form, self.documents, self.settings, self.theme, paths
@@ -130,13 +133,16 @@ class Application(QObject):
         session = self.session
         panels = Panels(
             form=ConfigPanel(self.form, None),
-            plots=PlotsPanel(session.curves, session.progress, session.health, self.theme),
+            plots=PlotsPanel(
+                *(session.curves, session.progress, session.health, session.samples), self.theme
+            ),
             progress=ProgressPanel(session.progress),
             log=LogPanel(session.log, self.theme),
             notice=NoticeBar(session.notices, self.theme),
             others={
                 "model": ModelsPage(self.models),
                 "data": DataPage(self.data, self.theme),
+                "try": TryPage(self.trial, self.theme),
                 "runs": RunsPage(self.runs, session.queue, self.theme),
             },
         )

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,24 @@ class SampleRequest:
     seed: int = 0
     beside_base: bool = False
     streamed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Prompts for a model with an adapter, or for the model alone.
+
+    Attributes:
+        model: as in the option `model`.
+        adapter: an adapter folder of mlx-lm or PEFT, or None.
+        request: the prompts, and how to answer them.
+        words: options of `RunConfig` that say what is put around a prompt; None for what the
+            adapter was trained with.
+    """
+
+    model: str
+    adapter: Path | None
+    request: SampleRequest
+    words: Mapping[str, Any] | None = None
 
 
 class Control:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,8 @@ def generate(
         ModelError: the model or adapter cannot be loaded.
         TrainerError: a prompt is empty.
     """
-    opened = open_answering(model, adapter, raw=raw)
+    words = {"prompt_format": "raw"} if raw else None
+    opened = open_answering(model, adapter, words=words)
     for prompt in prompts:
         pieces = stream(
             opened.network,
@@ -64,17 +65,21 @@ def generate(
 
 
 def open_answering(
-    model: str, adapter: Path | None = None, *, raw: bool = False, alone: bool = False
+    model: str,
+    adapter: Path | None = None,
+    *,
+    words: Mapping[str, Any] | None = None,
+    alone: bool = False,
 ) -> Answering:
     """Load a model that can be asked.
 
-    The chat template is put around a prompt, the one that the adapter was trained with if it keeps
-    it, and its system prompt; or nothing with `raw`.
+    What is put around a prompt is what the adapter was trained with, if it keeps that: a chat
+    template, and a system prompt. Otherwise it is the model's own template.
 
     Args:
         model: as in the option `model`.
         adapter: an adapter folder of mlx-lm or PEFT.
-        raw: take the prompts as they are.
+        words: options of `RunConfig` that say what is put around a prompt instead.
         alone: leave the adapter's weights out, and keep its words.
 
     Raises:
@@ -84,8 +89,7 @@ def open_answering(
     device = backend.start_device()
     folder = resolve_model(model)
     taught = chat_options(adapter) if adapter is not None else {}
-    asked: dict[str, Any] = {"prompt_format": "raw"} if raw else taught
-    config = RunConfig(model=model, data="sample", **asked)
+    config = RunConfig(model=model, data="sample", **(taught if words is None else words))
     tokenizer = load_tokenizer(folder, config)
     needs = memory.estimate(
         folder, config.model_copy(update={"max_seq_length": 512}), kind=device.kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import mlx.core as mx
@@ -188,14 +189,14 @@ def _answer(job: Job, progress: _Progress, tell: Tell, control: Control) -> None
     What cannot be answered is no reason to end a training.
     """
     while not control.stopping and (request := control.take_sample()) is not None:
-        _answer_one(job, progress, tell, control, request)
+        _answer_one(job, progress.steps, tell, request, lambda: control.answering)
 
 
 def _answer_one(
-    job: Job, progress: _Progress, tell: Tell, control: Control, request: SampleRequest
+    job: Job, step: int, tell: Tell, request: SampleRequest, wanted: Callable[[], bool]
 ) -> None:
     try:
-        for event in job.answering.answer(request, progress.steps, lambda: control.answering):
+        for event in job.answering.answer(request, step, wanted):
             tell(event)
     except TrainerError as error:
         tell(Warned("sample", f"no answer: {error.what}", error.try_this))
@@ -207,7 +208,8 @@ def _answer_fixed(job: Job, progress: _Progress, tell: Tell, control: Control) -
     if prompts and not control.stopping_now and progress.answered != progress.steps:
         progress.answered = progress.steps
         tell(Stage("validate", "Answering the prompts"))
-        _answer_one(job, progress, tell, control, SampleRequest(prompts, job.config.sample_tokens))
+        request = SampleRequest(prompts, job.config.sample_tokens)
+        _answer_one(job, progress.steps, tell, request, lambda: not control.stopping_now)
 
 
 def _wait_while_paused(job: Job, progress: _Progress, tell: Tell, control: Control) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer_core.answers import Answering
-from trainer_core.control import Control, SampleRequest
+from trainer_core.control import Control, Question
 from trainer_core.errors import ModelError
 from trainer_core.events import Event, Stage
 from trainer_core.generate import open_answering
@@ -25,15 +25,11 @@ class Playground:
         self._opened: Answering | None = None
         self._key: tuple[Any, ...] = ()
 
-    def ask(
-        self, model: str, adapter: Path | None, request: SampleRequest, emit: Tell, control: Control
-    ) -> None:
-        """Answer a request.
+    def ask(self, question: Question, emit: Tell, control: Control) -> None:
+        """Answer a question.
 
         Args:
-            model: as in the option `model`.
-            adapter: an adapter folder of mlx-lm or PEFT, or None for the base model alone.
-            request: the prompts, and how to answer them.
+            question: whom to ask what.
             emit: receives `stage`, `sample_piece` and `sample` events.
             control: `hush` or a stop ends the answer in hand.
 
@@ -45,14 +41,15 @@ class Playground:
         def wanted() -> bool:
             return control.answering
 
-        opened = self._open(model, adapter, emit)
+        request = question.request
+        opened = self._open(question, emit)
         if request.beside_base and not opened.base:
             # All its weights were trained, so the base model has to be loaded by itself.
-            base = self._open(model, adapter, emit, alone=True)
+            base = self._open(question, emit, alone=True)
             for prompt in request.prompts:
                 for event in base.one(request, prompt, 0, wanted, base=True):
                     emit(event)
-            opened = self._open(model, adapter, emit)
+            opened = self._open(question, emit)
         for event in opened.answer(request, 0, wanted):
             emit(event)
 
@@ -63,14 +60,14 @@ class Playground:
 
         mx.clear_cache()
 
-    def _open(
-        self, model: str, adapter: Path | None, emit: Tell, *, alone: bool = False
-    ) -> Answering:
-        key = (model, adapter, _changed(adapter), alone)
+    def _open(self, question: Question, emit: Tell, *, alone: bool = False) -> Answering:
+        model, adapter, words = question.model, question.adapter, question.words
+        key = (model, adapter, _changed(adapter), repr(words), alone)
         if self._opened is None or self._key != key:
             self.release()
             emit(Stage("load", "Loading the model"))
-            self._opened, self._key = open_answering(model, adapter, alone=alone), key
+            self._opened = open_answering(model, adapter, words=words, alone=alone)
+            self._key = key
         return self._opened
 
 

@@ -6,13 +6,16 @@ import contextlib
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from app.training.messages import JobKind
 from trainer_core.config import RunConfig
-from trainer_core.control import Control
+from trainer_core.control import Control, Question
 from trainer_core.errors import TrainerError
 from trainer_core.events import Event
+
+if TYPE_CHECKING:
+    from trainer_core.playground import Playground
 
 ENGINE = (
     "trainer_core.run",
@@ -21,6 +24,7 @@ ENGINE = (
     "trainer_core.passport",
     "trainer_core.model.sample_model",
     "trainer_core.export.mlx",
+    "trainer_core.playground",
     "mlx_lm.utils",
     "mlx_lm.tuner.utils",
     "mlx_lm.models.llama",
@@ -126,3 +130,62 @@ class Export:
         from trainer_core.export.mlx import export_adapter
 
         return export_adapter(self.source, self.out, emit)
+
+
+class Asking:
+    """Makes the jobs that ask, which share one loaded model, and the job that gives it back."""
+
+    def __init__(self) -> None:
+        self._playground: Playground | None = None
+
+    def ask(self, question: Question) -> Ask:
+        """The job that answers a question."""
+        return Ask(self, question)
+
+    def release(self) -> Release:
+        """The job that gives the memory back."""
+        return Release(self)
+
+    def playground(self) -> Playground:
+        """The engine's side; made and used in the engine thread."""
+        if self._playground is None:
+            from trainer_core.playground import Playground
+
+            self._playground = Playground()
+        return self._playground
+
+    def forget(self) -> None:
+        """Empty the engine's side, in the engine thread."""
+        if self._playground is not None:
+            self._playground.release()
+
+
+class Ask:
+    """Answer a question. `control.hush` ends it, from any thread."""
+
+    kind: JobKind = "ask"
+
+    def __init__(self, asking: Asking, question: Question) -> None:
+        self.question = question
+        self.control = Control()
+        self._asking = asking
+
+    def run(self, emit: Callable[[Event], None]) -> None:
+        """Answer; the answers go out as events."""
+        from trainer_core import backend
+
+        backend.prepare()
+        self._asking.playground().ask(self.question, emit, self.control)
+
+
+class Release:
+    """Give the memory of the model that was asked back, as before a run."""
+
+    kind: JobKind = "release"
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    def run(self, emit: Callable[[Event], None]) -> None:
+        """Give it back."""
+        self._asking.forget()

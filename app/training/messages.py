@@ -7,7 +7,7 @@ from typing import Literal
 
 from trainer_core.events import Event
 
-JobKind = Literal["warm-up", "train", "export"]
+JobKind = Literal["warm-up", "train", "export", "ask", "release"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from typing import Protocol
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.training.event_queue import EventQueue
-from app.training.jobs import Export, Job, Train, TrainJob, WarmUp
+from app.training.jobs import Ask, Asking, Export, Job, Train, TrainJob, WarmUp
 from app.training.messages import JobDone, JobFailed, JobKind, JobStarted, Message
 from app.training.trainer_thread import TrainerThread
 from app.viewmodels.curves_vm import CurvesViewModel
+from app.viewmodels.exchanges import Exchanges
 from app.viewmodels.export_vm import ExportViewModel
 from app.viewmodels.health_vm import HealthViewModel
 from app.viewmodels.log_vm import LogViewModel
@@ -22,8 +23,10 @@ from app.viewmodels.plot_table import plotted_as
 from app.viewmodels.progress_vm import ProgressViewModel
 from app.viewmodels.queue_vm import QueueViewModel
 from app.viewmodels.run_vm import RunViewModel
+from app.viewmodels.samples_vm import SamplesViewModel
 from app.viewmodels.wording import number, sentence_case
 from trainer_core.config import RunConfig
+from trainer_core.control import Question, SampleRequest
 from trainer_core.errors import ConfigError, TrainerError
 from trainer_core.events import Event, Failed, Finished
 from trainer_core.export.report import ExportReport
@@ -58,11 +61,14 @@ class Session(QObject):
     Args:
         make_train: makes the job of a run; tests give one that needs no engine.
         make_export: makes the job of an export.
+        asking: makes the jobs that ask a model.
 
     Attributes:
         run, curves, progress, log, notices, export: the view-models of the panels.
         queue: runs that wait.
         health: what is worth attention in the run on show.
+        exchanges: questions and their answers.
+        samples: what the run on show answers at every validation.
         current: the job the engine is at, if any.
 
     Signals:
@@ -79,10 +85,13 @@ class Session(QObject):
         *,
         make_train: Callable[[RunConfig], TrainJob] = Train,
         make_export: Callable[[Path, Path], Job] = Export,
+        asking: Asking | None = None,
     ) -> None:
         super().__init__(parent)
         self._make_train = make_train
         self._make_export = make_export
+        self._asking = asking or Asking()
+        self._ask: Ask | None = None
         self.run = RunViewModel(self)
         self.curves = CurvesViewModel(self)
         self.progress = ProgressViewModel(self)
@@ -91,8 +100,12 @@ class Session(QObject):
         self.export = ExportViewModel(self)
         self.queue = QueueViewModel(self)
         self.health = HealthViewModel(self.curves, self)
+        self.samples = SamplesViewModel(self.curves, self)
+        self.exchanges = Exchanges(self)
         # Curves before health, which marks what it finds on them.
-        self._of_run = (self.run, self.curves, self.health, self.progress, self.log)
+        self._of_run = (
+            *(self.run, self.curves, self.health, self.samples, self.progress, self.log),
+        )
         self.current: JobKind | None = None
         self._queue = EventQueue()
         self._thread = TrainerThread(self._queue, self)
@@ -129,14 +142,17 @@ class Session(QObject):
             raise ConfigError(
                 "A run cannot start yet", "the engine is still at work", "Wait until it has ended"
             )
+        self.hush()
         self.notices.dismiss()
         self.curves.clear()
+        self.samples.clear()
         self.curves.set_method(plotted_as(config.method, config.preference_loss))
         self.curves.flush()
         self.run.begin()
         self.progress.begin("Starting")
         self._failure_shown = False
         self._train = self._make_train(config)
+        self._submit(self._asking.release())
         self._submit(self._train)
 
     def start_form(self, form: RunForm) -> bool:
@@ -211,8 +227,26 @@ class Session(QObject):
         self.log.say(f"Exporting the adapter of {source.name} to {folder}")
         self._submit(self._make_export(source, folder))
 
+    def ask(self, question: Question) -> None:
+        """Have an adapter answer as soon as the engine is free."""
+        self._ask = self._asking.ask(question)
+        self._submit(self._ask)
+
+    def ask_run(self, request: SampleRequest) -> None:
+        """Have the run that is going on answer after the step in hand."""
+        if self._train is not None:
+            self._train.control.ask(request)
+
+    def hush(self) -> None:
+        """End the answer in hand, and answer nothing more."""
+        if self._ask is not None:
+            self._ask.control.hush()
+        if self._train is not None and self.run.active:
+            self._train.control.hush()
+
     def close(self) -> None:
         """Let the engine thread end after what it has in hand. Does not wait."""
+        self.hush()
         if self._train is not None:
             self._train.control.stop()
         self._thread.shut_down()
@@ -227,7 +261,7 @@ class Session(QObject):
         messages = self._queue.drain()
         for message in messages:
             self._take(message)
-        for view_model in (*self._of_run, self.export):
+        for view_model in (*self._of_run, self.export, self.exchanges):
             view_model.flush()
         if messages:
             self.drained.emit(messages)
@@ -262,11 +296,13 @@ class Session(QObject):
                 self._fail(message)
             case _ if self.current == "export":
                 self.export.take(message)
+            case _ if self.current == "ask":
+                self.exchanges.take(message)
             case _:
                 self._take_run_event(message)
 
     def _take_run_event(self, event: Event) -> None:
-        for view_model in self._of_run:
+        for view_model in (*self._of_run, self.exchanges):
             view_model.take(event)
         match event:
             case Finished():
@@ -280,6 +316,9 @@ class Session(QObject):
         self.current = None
         if message.job == "train":
             self.run.end()
+            self.exchanges.end("The run ended before it could answer. Ask again.")
+        elif message.job == "ask":
+            self.exchanges.end()
         elif isinstance(message.result, ExportReport):
             self.export.succeed(message.result)
             difference = number(message.result.logits_difference)
@@ -298,11 +337,15 @@ class Session(QObject):
             self.log.say(text, "error")
             self.export.fail(text)
             return
+        if message.job == "ask":
+            self.exchanges.end(text)
+            return
         if message.job == "train":
             if not self._failure_shown:
                 self.log.say(text, "error")
                 self._show_failure(message.what, message.why, message.try_this)
             self.run.end()
+            self.exchanges.end("The run failed before it could answer.")
             return
         self.log.say(text, "error")
         self.notices.show(

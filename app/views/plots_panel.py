@@ -23,12 +23,14 @@ from app.viewmodels.health_vm import HealthViewModel
 from app.viewmodels.plot_range import Range
 from app.viewmodels.plot_table import PLOTS, Page
 from app.viewmodels.progress_vm import ProgressViewModel
+from app.viewmodels.samples_vm import SamplesViewModel
 from app.views.curve_plot import CurvePlot
 from app.views.empty_state import EmptyState
 from app.views.health_strip import HealthStrip
 from app.views.palette import SPACE
 from app.views.plot_controls import PlotControls
 from app.views.plot_export import copy_picture, save_numbers, save_picture
+from app.views.sample_strip import SampleStrip
 from app.views.theme import Theme
 from trainer_core.errors import TrainerError
 
@@ -53,6 +55,7 @@ class PlotsPanel(QWidget):
         vm: CurvesViewModel,
         progress: ProgressViewModel,
         health: HealthViewModel,
+        samples: SamplesViewModel,
         theme: Theme,
         parent: QWidget | None = None,
     ) -> None:
@@ -83,9 +86,9 @@ class PlotsPanel(QWidget):
         self._smoothing.setAccessibleName("Smoothing")
         self._smoothing_value = QLabel()
         self._smoothing_value.setProperty("role", "small")
-        self._smoothing_value.setFixedWidth(28)
         self.controls = PlotControls(vm)
         self.health = HealthStrip(health)
+        self.samples = SampleStrip(samples)
         self._idle_words = ("", "")
         self._empty = EmptyState(theme.palette)
         self._grid_page = QWidget()
@@ -168,6 +171,7 @@ class PlotsPanel(QWidget):
     def _lay_out(self) -> None:
         name = QLabel("Smoothing")
         name.setProperty("role", "small")
+        self._smoothing_value.setFixedWidth(28)
         bar = QHBoxLayout()
         bar.setContentsMargins(4, 0, 4, 0)
         bar.setSpacing(SPACE)
@@ -181,6 +185,7 @@ class PlotsPanel(QWidget):
         layout.addLayout(bar)
         layout.addWidget(self.health)
         layout.addWidget(self._stack, 1)
+        layout.addWidget(self.samples)
 
     def _arrange(self) -> None:
         """Put the plots of the page that apply to the method into the grid, and no others."""

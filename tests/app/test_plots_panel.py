@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.viewmodels.curves_vm import CurvesViewModel
 from app.viewmodels.health_vm import HealthViewModel
 from app.viewmodels.progress_vm import ProgressViewModel
+from app.viewmodels.samples_vm import SamplesViewModel
 from app.views.axis import CompactAxis, tick_label
 from app.views.plots_panel import PlotsPanel, columns_for
 from app.views.theme import Theme
@@ -23,7 +24,8 @@ RUN = Path("/runs/one")
 def panel(qtbot: QtBot, qapp: QApplication) -> Iterator[PlotsPanel]:
     curves = CurvesViewModel()
     health = HealthViewModel(curves)
-    made = PlotsPanel(curves, ProgressViewModel(), health, Theme(qapp, "light"))
+    samples = SamplesViewModel(curves, curves)
+    made = PlotsPanel(curves, ProgressViewModel(), health, samples, Theme(qapp, "light"))
     curves.setParent(made)
     health.setParent(made)
     qtbot.addWidget(made)

@@ -361,6 +361,13 @@ def test_fixed_prompts_are_answered_at_every_validation(tmp_path: Path) -> None:
     assert [e.loss for e in ran.of(Step)] == [e.loss for e in plain.of(Step)]
 
 
+def test_hush_leaves_the_fixed_prompts_alone(tmp_path: Path) -> None:
+    control = Control()
+    config = small_config(tmp_path, iters=2, sample_prompts=["the cat"], sample_tokens=4)
+    ran = run(config, control, at_step(1, control.hush))
+    assert [s.step for s in ran.of(Sample)] == [0, 2]
+
+
 def test_a_run_is_asked_beside_its_base_model(tmp_path: Path) -> None:
     control = Control()
     request = SampleRequest(("the cat",), 6, beside_base=True, streamed=True)

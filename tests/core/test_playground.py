@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.engine import small_policy
-from trainer_core.control import Control, SampleRequest
+from trainer_core.control import Control, Question, SampleRequest
 from trainer_core.errors import ModelError, TrainerError
 from trainer_core.events import Event, Sample, SamplePiece, Stage
 from trainer_core.generate import generate
@@ -35,7 +35,7 @@ def ask(
     playground: Playground, model: Path, adapter: Path | None, request: SampleRequest
 ) -> list[Event]:
     events: list[Event] = []
-    playground.ask(str(model), adapter, request, events.append, Control())
+    playground.ask(Question(str(model), adapter, request), events.append, Control())
     return events
 
 
@@ -117,7 +117,7 @@ def test_hush_ends_the_answer_in_hand(golden: Path, adapter: Path) -> None:
             control.hush()
 
     request = SampleRequest(PROMPTS, 8, beside_base=True, streamed=True)
-    Playground().ask(str(golden / "llama"), adapter, request, emit, control)
+    Playground().ask(Question(str(golden / "llama"), adapter, request), emit, control)
     kinds = [type(event) for event in events if not isinstance(event, Stage)]
     assert kinds == [SamplePiece, Sample]
 

@@ -20,6 +20,7 @@ from app.unix_signals import UnixSignals
 from app.viewmodels.config_vm import ConfigViewModel
 from app.viewmodels.data_vm import DataViewModel
 from app.viewmodels.documents_vm import DocumentsViewModel
+from app.viewmodels.fit_vm import FitViewModel
 from app.viewmodels.models_vm import ModelsViewModel
 from app.viewmodels.notice_vm import Notice, error_notice
 from app.viewmodels.row_edits import RowEdits
@@ -30,6 +31,8 @@ from app.views.actions import make_actions
 from app.views.commands import WindowCommands
 from app.views.config_panel import ConfigPanel
 from app.views.data_page import DataPage
+from app.views.fit_dialog import FitDialog
+from app.views.fit_meter import FitMeter
 from app.views.log_panel import LogPanel
 from app.views.main_window import MainWindow, Panels
 from app.views.models_page import ModelsPage
@@ -90,6 +93,7 @@ class Application(QObject):
         self.runs = RunsViewModel(self.form, self.settings, self)
         self.models = ModelsViewModel(self.form, self.settings, self)
         self.trial = TryViewModel(self.session, self.runs, self.form, self)
+        self.fit = FitViewModel(self.session, self.form, self.data, self)
         self.window = self._make_window()
         self.commands = WindowCommands(
             self.window, self.session, self.form, self.documents, self.settings, self.theme, paths
@@ -121,6 +125,7 @@ class Application(QObject):
         self.data.close()
         self.runs.close()
         self.models.close()
+        self.fit.close()
         self.session.close()
         self.session.wait()
         self.faults.uninstall()
@@ -146,8 +151,12 @@ class Application(QObject):
                 "runs": RunsPage(self.runs, session.queue, self.theme),
             },
         )
-        actions = make_actions(self)
-        return MainWindow(actions, panels)
+        meter = FitMeter(self.fit, self.theme)
+        panels.form.set_meter(meter)
+        window = MainWindow(make_actions(self), panels)
+        self.fit_dialog = FitDialog(self.fit, self.theme, window)
+        meter.details_asked.connect(self.fit_dialog.show)
+        return window
 
     def _restore(self) -> None:
         self.window.restore(self.settings)

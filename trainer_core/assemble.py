@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from trainer_core import backend, memory
-from trainer_core.answers import Answering
 from trainer_core.backward.autograd import checkpointed_graph, whole_graph
 from trainer_core.backward.choose import Backward
 from trainer_core.backward.compiled import CompiledRanges
@@ -25,6 +24,7 @@ from trainer_core.fallback import fit_to_model, head_kind, refused
 from trainer_core.heads.flash import VocabularyBlocks
 from trainer_core.heads.head import Head
 from trainer_core.job import Job
+from trainer_core.model.answers import Answering
 from trainer_core.model.load import is_half
 from trainer_core.model.open_policy import AdaptedModel, open_for_training
 from trainer_core.objectives.objective import Objective, make_objective

@@ -81,6 +81,14 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
+class Machine:
+    """What a run is planned for: a kind of device, and the bytes that can be taken."""
+
+    kind: Kind
+    available: int
+
+
+@dataclass(frozen=True, slots=True)
 class WeightPolicy:
     """The precision the base weights are brought to: `keep`, `float32` or `bfloat16`."""
 
@@ -214,6 +222,12 @@ def available_bytes(where: Device) -> int:
         if free:
             return int(free) + mx.get_cache_memory()
     return memory.available_bytes()
+
+
+def this_machine() -> Machine:
+    """The device MLX computes on, and what is free of its memory now."""
+    where = device()
+    return Machine(where.kind, available_bytes(where))
 
 
 def resolve_weights(asked: str, needs: MemoryEstimate, kind: Kind, available: int) -> WeightPolicy:

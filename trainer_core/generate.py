@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from trainer_core import backend, memory
-from trainer_core.answers import Answering, stream
 from trainer_core.config import RunConfig
 from trainer_core.data.chat import chat_options
 from trainer_core.data.tokenizer import load_tokenizer
+from trainer_core.model.answers import Answering, stream
 from trainer_core.model.find import resolve_model
 from trainer_core.model.load import load_model
 from trainer_core.model.open_policy import open_with_adapter

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from trainer_core.answers import Answering
 from trainer_core.backward.choose import Backward
 from trainer_core.checkpoint import Keeper
 from trainer_core.config import RunConfig
 from trainer_core.data.batches import Window
 from trainer_core.events import Event
+from trainer_core.model.answers import Answering
 from trainer_core.objectives.objective import Objective
 from trainer_core.objectives.rows import ScoredRow
 from trainer_core.policy import Policy, Reference

@@ -109,6 +109,8 @@ def allowed(field: FieldInfo) -> str:
     if meta.only is not None:
         return "only " + _either([shown(value) for value in meta.only])
     values = kinds(field.annotation)
+    if values[0] is list:
+        return "a list of texts" + (", or null" if NoneType in values else "")
     words = [_NOUNS.get(kind, str(kind)) for kind in values if kind is not NoneType]
     text = _either(words)
     if bounds := limits(field):

@@ -37,7 +37,10 @@ class Plan:
 
 
 def make_plan(
-    config: RunConfig, folder: Path, longest: int | Sequence[memory.Lengths] | None = None
+    config: RunConfig,
+    folder: Path,
+    longest: int | Sequence[memory.Lengths] | None = None,
+    machine: backend.Machine | None = None,
 ) -> Plan:
     """Settle every `auto` that does not need the model itself.
 
@@ -45,6 +48,7 @@ def make_plan(
         config: as asked for.
         folder: the model's folder.
         longest: see `memory.estimate`.
+        machine: what it is planned for; this one by default, for which MLX is asked.
 
     Raises:
         ConfigError: an explicit value cannot be honoured.
@@ -65,8 +69,8 @@ def make_plan(
     if config.attention == "auto":
         update["attention"] = "sdpa"  # until the estimate says otherwise
     config = config.model_copy(update=update)
-    device = backend.device()
-    kind, available = device.kind, backend.available_bytes(device)
+    machine = machine or backend.this_machine()
+    kind, available = machine.kind, machine.available
 
     def choose(way: _Way) -> tuple[backend.WeightPolicy, bool]:
         """The weights that go with this way, and whether the run then fits."""

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainer_core.answers import Answering
 from trainer_core.control import Control, Question
 from trainer_core.errors import ModelError
 from trainer_core.events import Event, Stage
 from trainer_core.generate import open_answering
+from trainer_core.model.answers import Answering
 
 Tell = Callable[[Event], None]
 

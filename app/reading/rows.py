@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -34,6 +34,7 @@ class Measured:
         tokens: tokens that are left within the limit, of all sequences.
         trained: of these, the ones that are trained.
         cut: whether the limit took tokens.
+        prompt: tokens that the sequences of a pair share, nothing cut.
         problem: why the row is not used, or an empty string.
     """
 
@@ -43,6 +44,7 @@ class Measured:
     trained: int = 0
     cut: bool = False
     problem: str = ""
+    prompt: int = 0
 
 
 def read_all(task: Task, config: RunConfig) -> int:
@@ -116,9 +118,11 @@ def measure_all(
             number, example = block[row.row]
             lengths = tuple(len(s) for s in (row.chosen, row.rejected) if s is not None)
             if max(lengths) <= config.max_seq_length:
-                found[number] = Measured(number, lengths, row.tokens, row.supervised_tokens)
+                one = Measured(number, lengths, row.tokens, row.supervised_tokens)
             else:
-                found[number] = _limited(number, example, lengths, config, tokenizer)
+                one = _limited(number, example, lengths, config, tokenizer)
+            shared = row.prompt_length if row.rejected is not None else 0
+            found[number] = replace(one, prompt=shared)
         task.tell(list(found.values()))
     return [] if notes is None else warnings_of(notes, tokenizer)
 

@@ -12,9 +12,10 @@ from app.training.messages import JobKind
 from trainer_core.config import RunConfig
 from trainer_core.control import Control, Question
 from trainer_core.errors import TrainerError
-from trainer_core.events import Event
+from trainer_core.events import Event, Stage
 
 if TYPE_CHECKING:
+    from trainer_core.backend import Machine
     from trainer_core.playground import Playground
 
 ENGINE = (
@@ -66,8 +67,12 @@ class WarmUp:
     def __init__(self, model: str = "") -> None:
         self.model = model
 
-    def run(self, emit: Callable[[Event], None]) -> None:
-        """Import, and read the tokenizer of `model` if it is there; no array is made."""
+    def run(self, emit: Callable[[Event], None]) -> Machine:
+        """Import, and read the tokenizer of `model` if it is there; no array is made.
+
+        Returns:
+            What runs are planned for.
+        """
         from trainer_core import backend
 
         backend.prepare()
@@ -82,6 +87,7 @@ class WarmUp:
         # A model that cannot be used is the run's to report, once it is asked for.
         with contextlib.suppress(TrainerError):
             self._read_tokenizer()
+        return backend.this_machine()
 
     def _read_tokenizer(self) -> None:
         from trainer_core.data.tokenizer import load_tokenizer
@@ -189,3 +195,33 @@ class Release:
     def run(self, emit: Callable[[Event], None]) -> None:
         """Give it back."""
         self._asking.forget()
+
+
+class Probe:
+    """Take two real steps on the hardest rows, and say what they needed."""
+
+    kind: JobKind = "probe"
+
+    def __init__(self, config: RunConfig) -> None:
+        self.config = config
+        self.control = Control()
+
+    def run(self, emit: Callable[[Event], None]) -> object:
+        """Measure; the result is (bytes at the peak, seconds a step), or None if stopped."""
+        from trainer_core import backend
+
+        backend.prepare()
+        from trainer_core.data.load import read_rows
+        from trainer_core.data.token_cache import tokenise_once
+        from trainer_core.data.tokenizer import load_tokenizer
+        from trainer_core.model.find import resolve_model
+        from trainer_core.probe import probe
+
+        config = self.config
+        emit(Stage("data", "Reading the rows"))
+        folder = resolve_model(config.model, emit)
+        tokenizer = load_tokenizer(folder, config)
+        dataset = tokenise_once(read_rows(config), config, folder, tokenizer)
+        emit(Stage("train", "Taking two steps"))
+        found = probe(config, folder, dataset, tokenizer, emit, self.control)
+        return (found.peak, found.seconds) if found else None

@@ -7,7 +7,7 @@ from typing import Literal
 
 from trainer_core.events import Event
 
-JobKind = Literal["warm-up", "train", "export", "ask", "release"]
+JobKind = Literal["warm-up", "train", "export", "ask", "release", "probe"]
 
 
 @dataclass(frozen=True, slots=True)

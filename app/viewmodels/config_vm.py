@@ -158,6 +158,13 @@ class ConfigViewModel(QObject):
         length_by: LengthBy = "epochs" if "epochs" in preset.values else "iters"
         self._edit(_Form(preset.over(self._form.values), length_by), tag="")
 
+    def take(self, change: Mapping[str, Any]) -> None:
+        """Take several values at once. Can be undone as one edit."""
+        form = self._form
+        for key, value in change.items():
+            form = form.having(key, value)
+        self._edit(form, tag="")
+
     def restore(self, values: Mapping[str, Any]) -> None:
         """Show the form as it was left at another time: what `values` gave, also after JSON."""
         form = self._form

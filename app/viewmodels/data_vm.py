@@ -31,6 +31,8 @@ MEASURED_BY = (
 )
 """Options that decide what becomes of their tokens."""
 
+_LENGTHS_BY = ("model", "chat_template", "template_kwargs", "system_prompt")
+
 SETTLE_MS = 250
 REFRESH_MS = 200
 MOST_COLUMNS = 60
@@ -79,6 +81,15 @@ class DataViewModel(QObject):
         self._refresh.timeout.connect(self._tell)
         self._forget()
         form.changed.connect(self._on_form_changed)
+
+    def measured(self, config: RunConfig) -> list[Measured]:
+        """The rows' lengths, if they were measured and `config` reads the same rows alike."""
+        mine = self._config
+        if mine is None or self.measuring or self.reading:
+            return []
+        if _differ(mine, config, READ_BY) or _differ(mine, config, _LENGTHS_BY):
+            return []
+        return [row.measured for row in self._rows.rows if row.measured and row.used]
 
     @property
     def limit(self) -> int:

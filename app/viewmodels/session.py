@@ -10,7 +10,7 @@ from typing import Protocol
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.training.event_queue import EventQueue
-from app.training.jobs import Ask, Asking, Export, Job, Train, TrainJob, WarmUp
+from app.training.jobs import Ask, Asking, Export, Job, Probe, Train, TrainJob, WarmUp
 from app.training.messages import JobDone, JobFailed, JobKind, JobStarted, Message
 from app.training.trainer_thread import TrainerThread
 from app.viewmodels.curves_vm import CurvesViewModel
@@ -25,6 +25,7 @@ from app.viewmodels.queue_vm import QueueViewModel
 from app.viewmodels.run_vm import RunViewModel
 from app.viewmodels.samples_vm import SamplesViewModel
 from app.viewmodels.wording import number, sentence_case
+from trainer_core.backend import Machine
 from trainer_core.config import RunConfig
 from trainer_core.control import Question, SampleRequest
 from trainer_core.errors import ConfigError, TrainerError
@@ -70,13 +71,18 @@ class Session(QObject):
         exchanges: questions and their answers.
         samples: what the run on show answers at every validation.
         current: the job the engine is at, if any.
+        machine: what runs are planned for, once the engine has told.
 
     Signals:
         idle: the engine has nothing more to do for the user.
+        machine_known: `machine` was set.
+        probed(result): a probe ended: (bytes, seconds), None if it was stopped, or a TrainerError.
         drained: one tick is over; carries the messages it brought, as a list.
     """
 
     idle = Signal()
+    machine_known = Signal()
+    probed = Signal(object)
     drained = Signal(list)
 
     def __init__(
@@ -92,6 +98,7 @@ class Session(QObject):
         self._make_export = make_export
         self._asking = asking or Asking()
         self._ask: Ask | None = None
+        self._probe: Probe | None = None
         self.run = RunViewModel(self)
         self.curves = CurvesViewModel(self)
         self.progress = ProgressViewModel(self)
@@ -107,6 +114,7 @@ class Session(QObject):
             *(self.run, self.curves, self.health, self.samples, self.progress, self.log),
         )
         self.current: JobKind | None = None
+        self.machine: Machine | None = None
         self._queue = EventQueue()
         self._thread = TrainerThread(self._queue, self)
         self._train: TrainJob | None = None
@@ -143,6 +151,7 @@ class Session(QObject):
                 "A run cannot start yet", "the engine is still at work", "Wait until it has ended"
             )
         self.hush()
+        self.stop_probe()
         self.notices.dismiss()
         self.curves.clear()
         self.samples.clear()
@@ -237,6 +246,17 @@ class Session(QObject):
         if self._train is not None:
             self._train.control.ask(request)
 
+    def probe(self, config: RunConfig) -> None:
+        """Measure what a run needs, as soon as the engine is free."""
+        self._probe = Probe(config)
+        self._submit(self._asking.release())
+        self._submit(self._probe)
+
+    def stop_probe(self) -> None:
+        """End a probe after the step in hand."""
+        if self._probe is not None:
+            self._probe.control.stop()
+
     def hush(self) -> None:
         """End the answer in hand, and answer nothing more."""
         if self._ask is not None:
@@ -247,6 +267,7 @@ class Session(QObject):
     def close(self) -> None:
         """Let the engine thread end after what it has in hand. Does not wait."""
         self.hush()
+        self.stop_probe()
         if self._train is not None:
             self._train.control.stop()
         self._thread.shut_down()
@@ -296,6 +317,8 @@ class Session(QObject):
                 self._fail(message)
             case _ if self.current == "export":
                 self.export.take(message)
+            case _ if self.current == "probe":
+                return
             case _ if self.current == "ask":
                 self.exchanges.take(message)
             case _:
@@ -319,6 +342,11 @@ class Session(QObject):
             self.exchanges.end("The run ended before it could answer. Ask again.")
         elif message.job == "ask":
             self.exchanges.end()
+        elif message.job == "probe":
+            self.probed.emit(message.result)
+        elif isinstance(message.result, Machine):
+            self.machine = message.result
+            self.machine_known.emit()
         elif isinstance(message.result, ExportReport):
             self.export.succeed(message.result)
             difference = number(message.result.logits_difference)
@@ -339,6 +367,9 @@ class Session(QObject):
             return
         if message.job == "ask":
             self.exchanges.end(text)
+            return
+        if message.job == "probe":
+            self.probed.emit(error)
             return
         if message.job == "train":
             if not self._failure_shown:

@@ -75,6 +75,10 @@ class ConfigPanel(QFrame):
         self.undo_action.setEnabled(vm.can_undo)
         self.redo_action.setEnabled(vm.can_redo)
 
+    def set_meter(self, meter: QWidget) -> None:
+        """Put the fit meter above the line that says whether a run can start."""
+        self._bottom.insertWidget(0, meter)
+
     def show_option(self, key: str) -> None:
         """Bring an option's field into view and give it the focus."""
         self.search.clear()
@@ -131,10 +135,13 @@ class ConfigPanel(QFrame):
         set_role(self.show_problem, "link")
         self.show_problem.clicked.connect(self._on_show_problem_clicked)
         bottom = QWidget()
-        row = QHBoxLayout(bottom)
-        row.setContentsMargins(_MARGIN, 8, _MARGIN, 8)
+        self._bottom = QVBoxLayout(bottom)
+        self._bottom.setContentsMargins(_MARGIN, 8, _MARGIN, 8)
+        self._bottom.setSpacing(8)
+        row = QHBoxLayout()
         row.addWidget(self.status, 1)
         row.addWidget(self.show_problem, 0, Qt.AlignmentFlag.AlignTop)
+        self._bottom.addLayout(row)
         return bottom
 
     def _action(self, text: str, key: QKeySequence.StandardKey) -> QAction:

@@ -32,6 +32,8 @@ VALUES: dict[str, list[Any]] = {
     "columns": [{"prompt": "prompt"}],
     "valid_data": [str(GOLDEN / "preference.jsonl")],
     "valid_fraction": [0.25],
+    "sample_prompts": [["the cat"]],
+    "sample_tokens": [4],
     "max_seq_length": [64],
     "chat_template": ["chatml"],
     "template_kwargs": [{"enable_thinking": False}],
@@ -79,6 +81,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "label_smoothing": {"preference_loss": "robust"},
     "cpo_alpha": {"preference_loss": "cpo"},
     "simpo_gamma": {"preference_loss": "simpo"},
+    "sample_tokens": {"sample_prompts": ["the cat"]},
     "early_stop_patience": {"valid_fraction": 0.25},
     "best_metric": {"valid_fraction": 0.25},
 }

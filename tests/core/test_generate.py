@@ -10,14 +10,14 @@ import mlx_lm
 import pytest
 
 from tests.core.engine import small_policy
-from trainer_core import answers
-from trainer_core.answers import stream
 from trainer_core.config import RunConfig
 from trainer_core.data.chat import chat_files
 from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
 from trainer_core.errors import TrainerError
 from trainer_core.generate import Answer, generate
+from trainer_core.model import answers
 from trainer_core.model.adapter_files import read_spec, write_adapter
+from trainer_core.model.answers import stream
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
         "from trainer_core.generate import generate",
         "from trainer_core.export.mlx import export_adapter",
         "from trainer_core.model.load import load_model",
+        "from trainer_core.playground import Playground",
     ],
 )
 def test_the_fast_blas_comes_before_mlx(first: str) -> None:

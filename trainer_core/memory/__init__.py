@@ -7,6 +7,14 @@ anything is loaded. What is estimated is MLX's peak; `probe` measures it.
 
 from trainer_core.memory.available import available_bytes
 from trainer_core.memory.estimate import MemoryEstimate, estimate
-from trainer_core.memory.lengths import Lengths, longest_of
+from trainer_core.memory.lengths import Lengths, assumed, hardest, longest_of
 
-__all__ = ["Lengths", "MemoryEstimate", "available_bytes", "estimate", "longest_of"]
+__all__ = [
+    "Lengths",
+    "MemoryEstimate",
+    "assumed",
+    "available_bytes",
+    "estimate",
+    "hardest",
+    "longest_of",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainer_core.config import PREFERENCE, RunConfig
@@ -54,7 +54,11 @@ class Pieces:
 
 def longest_of(rows: Iterable[TokenisedExample], config: RunConfig) -> list[Lengths]:
     """The rows that may need most: the longest sequence, most tokens, most scored tokens."""
-    found = [_of(row) for row in rows]
+    return hardest([_of(row) for row in rows], config)
+
+
+def hardest(found: Sequence[Lengths], config: RunConfig) -> list[Lengths]:
+    """Of the rows of these lengths the ones that may need most."""
     if not found:
         return []
     if config.packing:

@@ -1,4 +1,4 @@
-"""Models: finding, loading and adapting them."""
+"""Models: finding, loading, adapting and asking them."""
 
 from trainer_core.backend import prepare
 

@@ -18,6 +18,7 @@ from app.reading.background import Background
 from app.reading.models import ModelInfo, find_models
 from app.settings import Settings
 from app.viewmodels.config_vm import ConfigViewModel
+from app.viewmodels.download_vm import DownloadViewModel
 from app.viewmodels.wording import gigabytes
 
 _TITLES = ("Model", "Family", "Parameters", "Precision", "On disk", "Where")
@@ -91,6 +92,7 @@ class ModelsViewModel(QObject):
         table: models on show.
         models: all of them; None until they were looked for once.
         selected: the model whose facts are on show.
+        download: one that is on its way.
 
     Signals:
         changed: list, selection, or the form's model.
@@ -108,6 +110,9 @@ class ModelsViewModel(QObject):
         self.models: list[ModelInfo] | None = None
         self.selected: ModelInfo | None = None
         self.search = ""
+        self.download = DownloadViewModel(self)
+        self.download.arrived.connect(self._on_arrived)
+        self._arrived = ""
         self._line = Background("models", self)
         form.value_changed.connect(self._on_value_changed)
 
@@ -124,6 +129,7 @@ class ModelsViewModel(QObject):
 
     def close(self) -> None:
         """Give everything up and wait for the thread."""
+        self.download.close()
         self._line.close()
 
     def set_search(self, words: str) -> None:
@@ -150,9 +156,19 @@ class ModelsViewModel(QObject):
 
     def _on_found(self, models: list[ModelInfo]) -> None:
         self.models = models
+        came = next((m for m in models if m.name == self._arrived), None)
+        if came is not None:
+            self._arrived, self.selected = "", came
         if self.selected is None:
             self.selected = next((m for m in models if m.name == self.chosen), None)
         self._show()
+
+    def _on_arrived(self, name: str) -> None:
+        self._arrived = name
+        if self._line.busy:  # what looks now may have passed its folder already
+            self._line.run(lambda _: None, lambda _: self.look())
+        else:
+            self.look()
 
     def _show(self) -> None:
         self.table.show([m for m in self.models or () if m.mentions(self.search)])

@@ -25,6 +25,7 @@ from typing_extensions import override
 from app.reading.models import ModelInfo
 from app.viewmodels.models_vm import ModelsViewModel, parameters_text
 from app.viewmodels.wording import gigabytes, sentence_case
+from app.views.download_bar import DownloadBar
 from app.views.export_dialog import open_folder
 from app.views.palette import SPACE
 from app.views.theme import set_role
@@ -47,6 +48,7 @@ class ModelsPage(QWidget):
             "again": QPushButton("Look again"),
         }
         self.table = _make_table(vm)
+        self.download = DownloadBar(vm.download)
         self.title = QLabel()
         set_role(self.title, "heading")
         self.facts = QLabel()
@@ -71,9 +73,9 @@ class ModelsPage(QWidget):
         bad = model is not None and bool(model.problem)
         set_role(self.problem, "error" if bad else "success")
         self.problem.setText(_verdict(model, vm.chosen) if model else "")
-        if model is not None and not self.table.selectionModel().hasSelection():
+        if model is not None:
             place = vm.table.place_of(model.name)
-            if place is not None:
+            if place is not None and place != self._selected_row():
                 self.table.selectRow(place)
 
     @override
@@ -103,6 +105,7 @@ class ModelsPage(QWidget):
         column.setContentsMargins(8, 8, 8, 8)
         column.addLayout(bar)
         column.addWidget(self.table, 1)
+        column.addWidget(self.download)
         lower = QFrame()
         set_role(lower, "card")
         head = QHBoxLayout()
@@ -121,6 +124,10 @@ class ModelsPage(QWidget):
         layout.setSpacing(SPACE)
         layout.addWidget(upper, 1)
         layout.addWidget(lower)
+
+    def _selected_row(self) -> int:
+        rows = self.table.selectionModel().selectedRows()
+        return rows[0].row() if rows else -1
 
     def _on_current_changed(self, current: QModelIndex, _: QModelIndex) -> None:
         model = self._vm.table.model_at(current.row())

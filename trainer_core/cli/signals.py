@@ -14,8 +14,14 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def stop_on_signals(control: Control) -> Iterator[None]:
-    """Stop the run of `control` on a signal, for as long as the block lasts.
+def stop_on_signals(
+    control: Control, first: str = "Stopping after this step. Once more to stop at once."
+) -> Iterator[None]:
+    """Stop what looks at `control` on a signal, for as long as the block lasts.
+
+    Args:
+        control: gets the wish.
+        first: said at the first signal.
 
     After the second signal the old handlers are back, so that a third one ends the process even if
     the engine hangs.
@@ -31,7 +37,7 @@ def stop_on_signals(control: Control) -> Iterator[None]:
         control.stop()
         if second:
             restore()
-        text = "Stopping now." if second else "Stopping after this step. Once more to stop at once."
+        text = "Stopping now." if second else first
         # Not print: the signal may have come in the middle of one, which must not be entered again.
         os.write(2, f"{text}\n".encode())
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from trainer_core.errors import ModelError
 from trainer_core.events import Event
+from trainer_core.hub import NEEDED
 
 
 def resolve_model(name: str, emit: Callable[[Event], None] | None = None) -> Path:
@@ -91,10 +92,13 @@ def _from_cache(name: str) -> Path:
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(name, local_files_only=True))
+        # Without the patterns, a download of these files alone would count as half of one.
+        found = snapshot_download(name, local_files_only=True, allow_patterns=list(NEEDED))
+        return Path(found)
     except (LocalEntryNotFoundError, HFValidationError):
         raise ModelError(
             f"there is no model {name} on this machine",
             "it is neither a folder nor in the local Hugging Face cache",
-            f"download it first, for example with `hf download {name}`",
+            "download it in the app's page Models, "
+            f"or with `python -m trainer_core download {name}`",
         ) from None

@@ -30,6 +30,7 @@ from trainer_core.model.open_policy import AdaptedModel, open_for_training
 from trainer_core.objectives.objective import Objective, make_objective
 from trainer_core.plan import Plan
 from trainer_core.policy import Policy
+from trainer_core.row_losses import RowLossLog
 from trainer_core.runfolder import RunFolder
 
 Tell = Callable[[Event], None]
@@ -118,6 +119,7 @@ def assemble(
             config.keep_checkpoints,
             chat_files(tokenizer.template_source, config),
         ),
+        row_log=RowLossLog(run.row_losses, [row.example.source for row in valid]),
         answering=Answering(
             opened.model, tokenizer, opened.adapter, base=opened.spec.kind != "full"
         ),

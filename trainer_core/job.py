@@ -14,6 +14,7 @@ from trainer_core.model.answers import Answering
 from trainer_core.objectives.objective import Objective
 from trainer_core.objectives.rows import ScoredRow
 from trainer_core.policy import Policy, Reference
+from trainer_core.row_losses import RowLossLog
 
 Tell = Callable[[Event], None]
 
@@ -33,6 +34,7 @@ class Job:
         windows: the optimiser steps in order.
         total: how many there are.
         keeper: where adapters go.
+        row_log: where the losses of the single validation rows go.
         answering: answers prompts with the policy.
         reference: DPO's sums for the training rows.
         valid_reference: DPO's sums for the validation rows.
@@ -48,6 +50,7 @@ class Job:
     windows: Iterable[Window]
     total: int
     keeper: Keeper
+    row_log: RowLossLog
     answering: Answering
     reference: Reference | None = None
     valid_reference: Reference | None = None

@@ -148,6 +148,7 @@ def _validate(job: Job, progress: _Progress, tell: Tell, control: Control) -> No
     if scores is None:
         return
     step = progress.steps
+    job.row_log.append(step, scores.judged)
     is_best = progress.best.offer(step, {"loss": scores.loss, **scores.metrics})
     tell(
         Validation(

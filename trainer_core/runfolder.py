@@ -60,6 +60,11 @@ class RunFolder:
         return self.path / "checkpoints"
 
     @property
+    def row_losses(self) -> Path:
+        """The validation loss of every row by itself."""
+        return self.path / "row_losses.jsonl"
+
+    @property
     def reference(self) -> Path:
         """DPO's reference log-probabilities of every row."""
         return self.path / "reference.safetensors"

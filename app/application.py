@@ -21,6 +21,7 @@ from app.viewmodels.config_vm import ConfigViewModel
 from app.viewmodels.data_vm import DataViewModel
 from app.viewmodels.documents_vm import DocumentsViewModel
 from app.viewmodels.fit_vm import FitViewModel
+from app.viewmodels.judged_vm import JudgedRowsViewModel
 from app.viewmodels.models_vm import ModelsViewModel
 from app.viewmodels.notice_vm import Notice, error_notice
 from app.viewmodels.row_edits import RowEdits
@@ -91,6 +92,7 @@ class Application(QObject):
         self.documents = DocumentsViewModel(self.form, self.settings, sample, self)
         self.data = DataViewModel(self.form, RowEdits(paths.row_changes), self)
         self.runs = RunsViewModel(self.form, self.settings, self)
+        self.judged = JudgedRowsViewModel(self.runs, self)
         self.models = ModelsViewModel(self.form, self.settings, self)
         self.trial = TryViewModel(self.session, self.runs, self.form, self)
         self.fit = FitViewModel(self.session, self.form, self.data, self)
@@ -124,6 +126,7 @@ class Application(QObject):
         self.awake.stop()
         self.data.close()
         self.runs.close()
+        self.judged.close()
         self.models.close()
         self.fit.close()
         self.session.close()
@@ -148,7 +151,7 @@ class Application(QObject):
                 "model": ModelsPage(self.models),
                 "data": DataPage(self.data, self.theme),
                 "try": TryPage(self.trial, self.theme),
-                "runs": RunsPage(self.runs, session.queue, self.theme),
+                "runs": RunsPage(self.runs, self.judged, session.queue, self.theme),
             },
         )
         meter = FitMeter(self.fit, self.theme)

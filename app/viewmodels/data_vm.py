@@ -21,6 +21,7 @@ from trainer_core.config import RunConfig
 from trainer_core.data.lens import LensRow
 from trainer_core.data.load import held_out
 from trainer_core.data.scan import ScannedRow
+from trainer_core.data.types import Source
 from trainer_core.errors import TrainerError
 
 READ_BY = ("data", "valid_data", "columns", "prompt_format", "method", "row_changes")
@@ -57,10 +58,12 @@ class DataViewModel(QObject):
     Signals:
         changed: counts, errors, or what is going on.
         lens_changed: another row under the lens, or its tokens came.
+        sought(list of DataRow): the rows that were looked for.
     """
 
     changed = Signal()
     lens_changed = Signal()
+    sought = Signal(object)
 
     def __init__(
         self, form: ConfigViewModel, edits: RowEdits, parent: QObject | None = None
@@ -73,6 +76,7 @@ class DataViewModel(QObject):
         self.search = ""
         self._config: RunConfig | None = None
         self._awake = False
+        self._wished: set[Source] = set()
         self._lines = {name: Background(name, self) for name in ("rows", "lens")}
         self._tasks: dict[str, Task] = {}
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
@@ -161,6 +165,12 @@ class DataViewModel(QObject):
         self._look()
         self.lens_changed.emit()
 
+    def seek(self, sources: Sequence[Source]) -> None:
+        """Look for rows by where they stand, as soon as all are read."""
+        self._wished = set(sources)
+        if not self.reading:
+            self._find_wished()
+
     def leave_out(self, rows: Sequence[DataRow], *, wanted: bool = True) -> None:
         """Leave rows out of the run, or take them in again."""
         found = [row.scanned.row for row in rows if row.scanned.row is not None]
@@ -239,12 +249,19 @@ class DataViewModel(QObject):
             self.reading, self.measuring = False, True
             if self.search:
                 self._search_again()
+            self._find_wished()
             # In turns of their own, for each takes a while with many rows.
             self._later(self._hold_out, config)
             self._later(self._measure, config)
 
         self._run("rows", lambda task: read_all(task, config), done, self._on_read, self._on_error)
         self._tell()
+
+    def _find_wished(self) -> None:
+        rows = [row for row in self._rows.rows if row.scanned.source in self._wished]
+        self._wished = set()
+        if rows:
+            self.sought.emit(rows)
 
     def _later(self, step: Callable[[RunConfig], None], config: RunConfig) -> None:
         QTimer.singleShot(0, self, lambda: step(config) if config is self._config else None)
@@ -322,6 +339,8 @@ class DataViewModel(QObject):
         self._run("lens", lambda task: look(task, config, example), done, None, failed)
 
     def _search_again(self) -> None:
+        if "search" in self._tasks:
+            self._tasks["search"].cancel()
         if not self.search:
             self._on_found(None)
             return

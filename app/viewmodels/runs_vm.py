@@ -25,6 +25,9 @@ from trainer_core.runfolder import default_runs_folder
 POLL_MS = 2_000
 MOST_OVERLAID = 8
 
+_ROWS_BY = ("data", "valid_data", "columns", "prompt_format", "method")
+"""Options that decide which rows there are."""
+
 MoveAway = Callable[[str], bool]
 
 
@@ -190,13 +193,26 @@ class RunsViewModel(QObject):
                 )
         self._take(left)
 
+    def use_data(self, record: RunRecord) -> bool:
+        """Fill the form with a run's settings, unless it names the same rows already.
+
+        Returns:
+            Whether the form had to change.
+        """
+        config = self.config_of(record)
+        if config is None or all(
+            getattr(config, name) == self._form.values[name] for name in _ROWS_BY
+        ):
+            return False
+        return self.use(record)
+
     def use(self, record: RunRecord) -> bool:
         """Fill the form with a run's settings.
 
         Returns:
             Whether they could be taken.
         """
-        config = self._config_of(record)
+        config = self.config_of(record)
         if config is None:
             return False
         self._form.load(config.model_copy(update={"run_name": None}))
@@ -208,7 +224,7 @@ class RunsViewModel(QObject):
         Returns:
             Whether they could be taken.
         """
-        config = self._config_of(record)
+        config = self.config_of(record)
         if config is None:
             return False
         # What the adapter itself says comes from the adapter.
@@ -220,7 +236,8 @@ class RunsViewModel(QObject):
         self._form.load(config.model_copy(update={**own, **told}))
         return True
 
-    def _config_of(self, record: RunRecord) -> RunConfig | None:
+    def config_of(self, record: RunRecord) -> RunConfig | None:
+        """A run's settings, or None, told as `failed`, if they do not fit this version."""
         known = {k: v for k, v in record.config.items() if k in RunConfig.model_fields}
         try:
             return RunConfig(**known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDropEvent,
@@ -17,7 +17,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 from typing_extensions import override
 
-from app.viewmodels.data_rows import DataRow
+from app.viewmodels.data_rows import DataRow, RowFilter
 from app.viewmodels.data_vm import DataViewModel
 from app.views.columns_dialog import ColumnsDialog
 from app.views.data_header import DataHeader
@@ -77,6 +77,18 @@ class DataPage(QWidget):
         elif bare:
             self._empty.say("No rows", "Drop a file or a folder of rows here.")
 
+    def show_rows(self, rows: list[DataRow]) -> None:
+        """Select these rows, whatever was searched for; the first goes under the lens."""
+        self.list.forget_search()
+        self.list.choose_filter(RowFilter.ALL)
+        self._vm.select(rows[0])
+        selection, model = QItemSelection(), self._vm.table
+        for row in rows:
+            if (place := model.place_of(row.number)) is not None:
+                selection.select(model.index(place, 0), model.index(place, 0))
+        flags = QItemSelectionModel.SelectionFlag
+        self.list.table.selectionModel().select(selection, flags.Select | flags.Rows)
+
     def choose_columns(self) -> None:
         """Ask which column is what."""
         vm = self._vm
@@ -132,6 +144,7 @@ class DataPage(QWidget):
         vm = self._vm
         vm.changed.connect(self.refresh)
         vm.lens_changed.connect(self._show_lens)
+        vm.sought.connect(self.show_rows)
         self._theme.changed.connect(lambda: self._empty.paint_with(self._theme.palette))
         self.header.columns_asked.connect(self.choose_columns)
         self.header.proposal_taken.connect(lambda: vm.map_columns(vm.proposal))

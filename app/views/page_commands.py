@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
 from app.awake import Awake
+from app.reading.runs import RunRecord
 from app.viewmodels.data_rows import RowFilter
 from app.viewmodels.data_vm import DataViewModel
 from app.viewmodels.notice_vm import Notice
@@ -16,6 +17,7 @@ from app.viewmodels.session import Session
 from app.views.commands import WindowCommands
 from app.views.main_window import MainWindow
 from app.views.runs_page import RunsPage
+from trainer_core.data.types import Source
 
 
 class PageCommands(QObject):
@@ -45,10 +47,17 @@ class PageCommands(QObject):
                 page.used.connect(self._on_settings_used)
                 page.export_asked.connect(commands.ask_to_export)
                 page.queue.go_on_asked.connect(self._on_go_on)
+                page.details.judged.asked.connect(self._on_rows_asked)
 
     def _on_settings_used(self, title: str) -> None:
         text = "Look through them on the left, then press Start. Edit > Undo brings the form back."
         self._session.notices.show(Notice("info", f"The form has the settings of {title}", text))
+
+    def _on_rows_asked(self, record: RunRecord, sources: list[Source]) -> None:
+        if self._runs.use_data(record):
+            self._on_settings_used(record.title)
+        self._window.pages.show_page("data")
+        self._data.seek(sources)
 
     def _on_health_asked(self, action: str) -> None:
         match action:

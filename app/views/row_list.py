@@ -78,6 +78,12 @@ class RowList(QFrame):
             self.filter.setItemText(place, f"{choice.value} ({n:,})")
         self.filter.setCurrentIndex(list(RowFilter).index(wanted))
 
+    def forget_search(self) -> None:
+        """Search for nothing any more, at once."""
+        self.search.clear()
+        self._typing.stop()
+        self.searched.emit("")
+
     def choose_filter(self, wanted: RowFilter) -> None:
         """Show one kind of rows."""
         self.filter.setCurrentIndex(list(RowFilter).index(wanted))

@@ -22,9 +22,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.reading.runs import RunNotes, RunRecord
+from app.viewmodels.judged_vm import JudgedRowsViewModel
 from app.viewmodels.run_table import STATES
 from app.viewmodels.runs_vm import RunsViewModel
 from app.viewmodels.wording import count, duration, number, sentence_case
+from app.views.judged_rows import JudgedRows
 from app.views.palette import run_colour
 from app.views.theme import Theme, set_role
 
@@ -38,7 +40,13 @@ class RunDetails(QFrame):
 
     notes_written = Signal(object, object)
 
-    def __init__(self, vm: RunsViewModel, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        vm: RunsViewModel,
+        judged: JudgedRowsViewModel,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._vm = vm
@@ -57,6 +65,7 @@ class RunDetails(QFrame):
         self.notes.setAccessibleName("Notes")
         self.notes.setTabChangesFocus(True)
         self.settings = _table()
+        self.judged = JudgedRows(judged)
         self.tabs = QTabWidget()
         about = QWidget()
         column = QVBoxLayout(about)
@@ -66,6 +75,7 @@ class RunDetails(QFrame):
         column.addWidget(self.notes, 1)
         self.tabs.addTab(about, "About")
         self.tabs.addTab(self.settings, "Settings")
+        self.tabs.addTab(self.judged, "Rows")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(12, 2, 12, 9)
         layout.addWidget(self.tabs)

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from app.reading.runs import RunRecord
+from app.viewmodels.judged_vm import JudgedRowsViewModel
 from app.viewmodels.queue_vm import QueueViewModel
 from app.viewmodels.run_table import BEGAN, BEST, DATA, METHOD, NAME, STATE, STEPS
 from app.viewmodels.runs_vm import RunsViewModel
@@ -58,6 +59,7 @@ class RunsPage(QWidget):
     def __init__(
         self,
         vm: RunsViewModel,
+        judged: JudgedRowsViewModel,
         queue: QueueViewModel,
         theme: Theme,
         parent: QWidget | None = None,
@@ -82,7 +84,7 @@ class RunsPage(QWidget):
         }
         self.table = _make_table(vm)
         self.plot = OverlayPlot(vm, theme)
-        self.details = RunDetails(vm, theme)
+        self.details = RunDetails(vm, judged, theme)
         self._empty = EmptyState(theme.palette)
         self._empty.say("No runs yet", "Every run that was ever made is listed here.")
         self._lay_out()

@@ -336,3 +336,12 @@ def test_a_hidden_page_leaves_the_form_alone(qtbot: QtBot, tmp_path: Path, show:
     page.show()
     settle(qtbot, page)
     assert view_model(page).limit == 16
+
+
+def test_a_search_given_up_leaves_no_trace(qtbot: QtBot, show: Open, tmp_path: Path) -> None:
+    page = show(written(tmp_path))
+    vm = view_model(page)
+    vm.set_search("Spain")
+    vm.set_search("")  # before the first search found anything
+    settle(qtbot, page)
+    assert vm.table.rowCount() == len(ROWS)

@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 from app.reading.runs import LIVE_S, RunNotes, read_record
 from app.settings import Settings
 from app.viewmodels.config_vm import ConfigViewModel
+from app.viewmodels.judged_vm import JudgedRowsViewModel
 from app.viewmodels.queue_vm import QueueViewModel
 from app.viewmodels.run_curves import METRICS
 from app.viewmodels.run_table import BEST, NAME, STATE
@@ -74,13 +75,15 @@ def page(qtbot: QtBot, qapp: QApplication, runs: Path) -> Iterator[RunsPage]:
     form.set_value("output", str(runs))
     vm = RunsViewModel(form, Settings(), move_away=gone)
     form.setParent(vm)
-    page = RunsPage(vm, QueueViewModel(vm), Theme(qapp, "light"))
+    judged = JudgedRowsViewModel(vm, vm)
+    page = RunsPage(vm, judged, QueueViewModel(vm), Theme(qapp, "light"))
     qtbot.addWidget(page)
     page.resize(1000, 800)
     page.show()
     qtbot.waitUntil(lambda: vm.records is not None and not vm._line.busy)
     yield page
     vm.close()
+    judged.close()
     qapp.setStyleSheet("")
 
 

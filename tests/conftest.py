@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,24 @@ def dirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ):
         monkeypatch.setenv(name, str(home / part))
     return home
+
+
+@pytest.fixture(autouse=True)
+def tidy(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fail a test of the window that leaves a thread, a timer or a window behind."""
+    if request.node.get_closest_marker("gui") is None:
+        yield
+        return
+    request.getfixturevalue("qapp")
+    from tests.leaks import left_behind, living
+
+    before = living()
+    yield
+    # pytest holds what the fixtures made, and the frames of logged exceptions, until after this.
+    request.node.funcargs.clear()
+    for phase in ("setup", "call"):
+        caplog.get_records(phase).clear()
+    assert not left_behind(before)
 
 
 @pytest.fixture(autouse=True)

@@ -39,12 +39,11 @@ class DataPage(QWidget):
     def __init__(self, vm: DataViewModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._vm = vm
-        self._theme = theme
         self.setAcceptDrops(True)
         self.header = DataHeader(theme)
         self.list = RowList(vm.table, theme)
         self.lens = MaskLens(theme)
-        self._empty = EmptyState(theme.palette)
+        self._empty = EmptyState(theme)
         self._halves = QSplitter(Qt.Orientation.Vertical)
         self._halves.setChildrenCollapsible(False)
         self._halves.addWidget(self.list)
@@ -145,7 +144,6 @@ class DataPage(QWidget):
         vm.changed.connect(self.refresh)
         vm.lens_changed.connect(self._show_lens)
         vm.sought.connect(self.show_rows)
-        self._theme.changed.connect(lambda: self._empty.paint_with(self._theme.palette))
         self.header.columns_asked.connect(self.choose_columns)
         self.header.proposal_taken.connect(lambda: vm.map_columns(vm.proposal))
         self.header.again_asked.connect(vm.again)

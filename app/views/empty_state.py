@@ -6,14 +6,15 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
 
 from app.views.icons import pixmap
-from app.views.palette import Palette
+from app.views.theme import Theme
 
 
 class EmptyState(QFrame):
     """A picture, a title and a sentence in the middle of a card."""
 
-    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._theme = theme
         self.setProperty("role", "card")
         self._picture = QLabel()
         self._title = QLabel()
@@ -29,7 +30,8 @@ class EmptyState(QFrame):
             label.setAlignment(Qt.AlignmentFlag.AlignCenter)
             layout.addWidget(label, 0, Qt.AlignmentFlag.AlignHCenter)
         layout.addStretch(1)
-        self.paint_with(palette)
+        theme.changed.connect(self._on_theme_changed)
+        self._on_theme_changed()
 
     def say(self, title: str, text: str) -> None:
         """Show these words."""
@@ -40,6 +42,5 @@ class EmptyState(QFrame):
             metrics = self._text.fontMetrics()
             self._text.setMinimumWidth(min(460, metrics.horizontalAdvance(text) + 8))
 
-    def paint_with(self, palette: Palette) -> None:
-        """Take the colours of a palette."""
-        self._picture.setPixmap(pixmap("curve", palette.border_strong, 72))
+    def _on_theme_changed(self) -> None:
+        self._picture.setPixmap(pixmap("curve", self._theme.palette.border_strong, 72))

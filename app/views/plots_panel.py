@@ -90,7 +90,7 @@ class PlotsPanel(QWidget):
         self.health = HealthStrip(health)
         self.samples = SampleStrip(samples)
         self._idle_words = ("", "")
-        self._empty = EmptyState(theme.palette)
+        self._empty = EmptyState(theme)
         self._grid_page = QWidget()
         self._grid = QGridLayout(self._grid_page)
         self._grid.setContentsMargins(0, 0, 0, 0)
@@ -277,7 +277,6 @@ class PlotsPanel(QWidget):
         self._smoothing_value.setText(f"{self._vm.smoothing:.2f}" if self._vm.smoothing else "off")
 
     def _on_theme_changed(self) -> None:
-        self._empty.paint_with(self._theme.palette)
         for plot in self._all.values():
             plot.paint_with(self._theme.palette)
 

@@ -66,7 +66,6 @@ class RunsPage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._vm = vm
-        self._theme = theme
         self.queue = QueueStrip(queue)
         self.search = QLineEdit()
         self.search.setPlaceholderText("Search names, notes, tags, models and data")
@@ -85,7 +84,7 @@ class RunsPage(QWidget):
         self.table = _make_table(vm)
         self.plot = OverlayPlot(vm, theme)
         self.details = RunDetails(vm, judged, theme)
-        self._empty = EmptyState(theme.palette)
+        self._empty = EmptyState(theme)
         self._empty.say("No runs yet", "Every run that was ever made is listed here.")
         self._lay_out()
         self._connect()
@@ -144,7 +143,6 @@ class RunsPage(QWidget):
     def _connect(self) -> None:
         vm = self._vm
         vm.changed.connect(self.refresh)
-        self._theme.changed.connect(lambda: self._empty.paint_with(self._theme.palette))
         self.search.textChanged.connect(vm.set_search)
         # Selecting many lines tells of each; what follows is done once.
         self._soon = QTimer(self, singleShot=True, interval=0)

@@ -26,7 +26,7 @@ class TryPage(QWidget):
         self.whom = WhomBar(vm)
         self.bar = PromptBar(vm)
         self.cards: list[ExchangeCard] = []
-        self._empty = EmptyState(theme.palette)
+        self._empty = EmptyState(theme)
         self._empty.say(
             "Try what was trained",
             "A prompt is answered by the base model and with the adapter, side by side, in the "
@@ -37,7 +37,6 @@ class TryPage(QWidget):
         vm.exchanges.added.connect(self._on_added)
         vm.exchanges.changed.connect(self._on_changed)
         vm.exchanges.dropped.connect(self._on_dropped)
-        theme.changed.connect(lambda: self._empty.paint_with(theme.palette))
 
     def refresh(self) -> None:
         """Show whom one can ask, and whether."""

@@ -18,7 +18,7 @@ from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
 from trainer_core.data.types import Dataset
 from trainer_core.errors import OutOfMemoryError, TrainerError
 from trainer_core.events import Data, Event, Failed, Finished, Stage, Started, Warned
-from trainer_core.memory import Lengths
+from trainer_core.length_guess import guess_lengths
 from trainer_core.model.find import resolve_model
 from trainer_core.plan import Plan, make_plan
 from trainer_core.runfolder import EventLog, RunFolder
@@ -53,7 +53,7 @@ def train(
         device = backend.start_device()
         folder = resolve_model(config.model, emit)
         raw = read_rows(config)
-        plan = make_plan(config, folder, _longest(raw, config))
+        plan = make_plan(config, folder, guess_lengths(raw, config))
         run = RunFolder.create(plan.config)
     except Exception as error:
         emit(_failed(error))
@@ -161,18 +161,6 @@ def _prepare_data(
     for code, message, try_this in dataset.warnings:
         tell(Warned(code, message, try_this))
     return tokenizer, dataset
-
-
-def _longest(raw: RawData, config: RunConfig) -> list[Lengths]:
-    """A generous guess at the longest row in tokens; text has about four characters to a token."""
-    longest = max(raw.train, key=lambda example: example.characters, default=None)
-    if longest is None:
-        return [Lengths(64)]
-    sequence = min(max(longest.characters // 2, 64), config.max_seq_length)
-    prompt = longest.prompt_characters * sequence // max(longest.characters, 1)
-    if config.packing:
-        return [Lengths(sequence, packed=config.max_seq_length)]
-    return [Lengths(sequence, prompt if longest.is_pair else 0)]
 
 
 def _failed(error: Exception) -> Failed:

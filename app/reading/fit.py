@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from app.reading.background import Task
 from app.reading.rows import Measured
@@ -28,7 +29,8 @@ class Fit:
         available: bytes that are free.
         advice: changes that need less, each on top of those before it; if the run does not fit,
             as many as make it fit.
-        measured_rows: whether the lengths of the real rows went in.
+        rows: what went in: counted tokens of the real rows, a guess by their characters, or the
+            longest that they may have.
     """
 
     config: RunConfig
@@ -37,7 +39,7 @@ class Fit:
     room: int
     available: int
     advice: tuple[Advice, ...]
-    measured_rows: bool
+    rows: Literal["counted", "guessed", "assumed"]
 
     @property
     def fits(self) -> bool:
@@ -51,6 +53,7 @@ def fit(
     machine: Machine,
     rows: Sequence[Measured],
     measured: int | None = None,
+    guess: Callable[[RunConfig], Sequence[Lengths]] | None = None,
 ) -> Fit:
     """Estimate a run.
 
@@ -60,6 +63,7 @@ def fit(
         machine: what it would run on.
         rows: the lengths of its rows, as far as they are known.
         measured: bytes that two real steps needed, by which advice is corrected.
+        guess: asked for the longest row if no lengths are known; may know none either.
 
     Raises:
         TrainerError: the model is not there, or its folder does not tell its sizes.
@@ -75,9 +79,11 @@ def fit(
     config = config.model_copy(update={"warm_start": None})
     lengths = hardest([found for row in rows if (found := _lengths(row, config))], config)
     task.check()
-    plan = make_plan(config, folder, lengths or None, machine)
+    guessed = [] if lengths or guess is None else list(guess(config))
+    task.check()
+    plan = make_plan(config, folder, lengths or guessed or None, machine)
     settled = plan.config
-    known = lengths or [assumed(settled)]
+    known = lengths or guessed or [assumed(settled)]
     needs = estimate(folder, settled, known, machine.kind)
     total, space = needs.total(settled.weights), room(machine.available)
     task.check()
@@ -98,7 +104,7 @@ def fit(
         room=space,
         available=machine.available,
         advice=tuple(advice),
-        measured_rows=bool(lengths),
+        rows="counted" if lengths else "guessed" if guessed else "assumed",
     )
 
 

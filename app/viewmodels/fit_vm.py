@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.reading.background import Background, Task
 from app.reading.fit import Fit, fit
+from app.reading.guess import LengthGuess
 from app.viewmodels.config_vm import ConfigViewModel
 from app.viewmodels.data_vm import DataViewModel
 from app.viewmodels.session import Session
@@ -70,6 +71,7 @@ class FitViewModel(QObject):
         self._config: RunConfig | None = None
         self._free: int | None = None
         self._rows = 0
+        self._guess = LengthGuess()
         self._task: Task | None = None
         self._line = Background("fit", self)
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
@@ -112,8 +114,13 @@ class FitViewModel(QObject):
             seconds = self.measured[1]
             pace = duration(seconds) if seconds >= 60 else f"{number(seconds, digits=3)} s"
             found.append(f"Measured in two steps on the longest rows; {pace} a step.")
-        elif self.fit.measured_rows:
+        elif self.fit.rows == "counted":
             found.append("Estimated from the longest of the real rows.")
+        elif self.fit.rows == "guessed":
+            found.append(
+                "Estimated from the characters of the longest row, generously. "
+                "Open the Data page to have its tokens counted."
+            )
         else:
             found.append(
                 f"Estimated for rows of {config.max_seq_length:,} tokens. "
@@ -149,14 +156,16 @@ class FitViewModel(QObject):
         if self._task is not None:
             self._task.cancel()
         if config is None:
-            self.fit, self.error = None, "Known once the form is complete"
+            self.fit, self.error = None, "known once the form is complete"
             self.changed.emit()
             return
         machine, rows, measured = self._machine(), self._data.measured(config), self.measured
         self._rows = len(rows)
         peak = measured[0] if measured else None
         self._task = self._line.run(
-            lambda task: fit(task, config, machine, rows, peak), self._on_fit, failed=self._on_error
+            lambda task: fit(task, config, machine, rows, peak, self._guess),
+            self._on_fit,
+            failed=self._on_error,
         )
 
     def apply(self, advice: Advice) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.reading.background import Task
 from app.reading.fit import fit
+from app.reading.guess import LengthGuess
 from app.reading.rows import Measured
 from app.viewmodels.config_vm import ConfigViewModel
 from app.viewmodels.data_vm import DataViewModel
@@ -57,7 +59,7 @@ def test_the_figures_are_those_of_the_plan(golden: Path) -> None:
     assert list(found.parts.values()) == sorted(found.parts.values(), reverse=True)
     assert found.total == sum(found.parts.values())
     assert found.fits
-    assert not found.measured_rows
+    assert found.rows == "assumed"
 
 
 def test_real_rows_make_the_estimate_smaller_than_the_limit(golden: Path) -> None:
@@ -65,7 +67,7 @@ def test_real_rows_make_the_estimate_smaller_than_the_limit(golden: Path) -> Non
     short = [Measured(0, (40, 60), 100, 50, prompt=20), Measured(1, (50, 30), 80, 50, prompt=20)]
     assumed = fit(task(), config(golden), machine, [])
     known = fit(task(), config(golden), machine, short)
-    assert known.measured_rows
+    assert known.rows == "counted"
     assert known.total < assumed.total / 2
     left_out = [Measured(0, (4000, 6000), 100, 50, problem="no answer is left"), *short]
     assert fit(task(), config(golden), machine, left_out).total == known.total
@@ -73,6 +75,32 @@ def test_real_rows_make_the_estimate_smaller_than_the_limit(golden: Path) -> Non
     settled = make_plan(config(golden), golden / "llama", None, machine).config
     as_cut = estimate(golden / "llama", settled, [Lengths(settled.max_seq_length, 8)], "cpu")
     assert fit(task(), config(golden), machine, cut).total == as_cut.total(settled.weights)
+
+
+def test_rows_that_nobody_has_counted_are_guessed_by_their_characters(
+    golden: Path, tmp_path: Path
+) -> None:
+    machine, guess = Machine("cpu", 8 * 10**9), LengthGuess()
+    data = tmp_path / "pairs.jsonl"
+    row = {"prompt": "p" * 100, "chosen": "c" * 300, "rejected": "r" * 200}
+    data.write_text(json.dumps(row) + "\n", "utf-8")
+    wanted = config(golden, data=str(data), valid_fraction=0)
+    found = fit(task(), wanted, machine, [], None, guess)
+    # 400 characters at two to a token, a quarter of them of the prompt.
+    assert found.rows == "guessed"
+    needs = estimate(golden / "llama", found.config, [Lengths(200, 50)], "cpu")
+    assert found.total == needs.total(found.config.weights)
+
+    data.write_text(json.dumps({**row, "chosen": "c" * 900}) + "\n", "utf-8")
+    longer = fit(task(), wanted, machine, [], None, guess)
+    needs = estimate(golden / "llama", longer.config, [Lengths(500, 50)], "cpu")
+    assert longer.total == needs.total(longer.config.weights)
+
+    data.write_text("{", "utf-8")
+    assert fit(task(), wanted, machine, [], None, guess).rows == "assumed"
+    assert fit(task(), wanted, machine, [], None, guess).rows == "assumed"
+    data.unlink()
+    assert fit(task(), wanted, machine, [], None, guess).rows == "assumed"
 
 
 def test_advice_makes_a_run_fit(golden: Path) -> None:
@@ -143,13 +171,13 @@ def test_the_meter_follows_the_form(qtbot: QtBot, parts: Parts) -> None:
     before = parts.vm.total
     assert before > 0
     assert "free" in parts.meter.words.text()
-    parts.form.set_value("max_seq_length", "8192")
+    parts.form.set_value("batch_size", "16")
     parts.settle(qtbot)
     assert parts.vm.total > before
     parts.form.set_value("rank", "nonsense")
     parts.settle(qtbot)
     assert parts.vm.fit is None
-    assert parts.meter.words.text() == "Known once the form is complete"
+    assert parts.meter.words.text() == "known once the form is complete"
     assert not parts.meter.more.isEnabled()
     parts.form.undo()
     parts.settle(qtbot)
@@ -159,7 +187,7 @@ def test_the_meter_follows_the_form(qtbot: QtBot, parts: Parts) -> None:
 
 
 def test_what_does_not_fit_is_made_to_fit(qtbot: QtBot, parts: Parts) -> None:
-    parts.form.take({"max_seq_length": "16384", "segment_size": "0", "head": "full"})
+    parts.form.take({"batch_size": "256", "segment_size": "0", "head": "full"})
     parts.settle(qtbot)
     parts.vm._free = int(parts.vm.total * 0.5)
     parts.vm._machine = lambda: Machine("cpu", parts.vm._free or 0)  # type: ignore[method-assign]

@@ -18,9 +18,12 @@ class EditHistory(Generic[State]):
         self._last_tag = ""
 
     def record(self, before: State, tag: str) -> None:
-        """Remember the state before an edit. Edits in a row with the same tag are one step."""
+        """Remember the state before an edit. Edits in a row with the same tag are one step.
+
+        An edit without a tag is a step of its own.
+        """
         self._future.clear()
-        if tag != self._last_tag:
+        if not tag or tag != self._last_tag:
             self._past.append(before)
             del self._past[:-_LIMIT]
         self._last_tag = tag

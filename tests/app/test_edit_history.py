@@ -43,3 +43,14 @@ def test_the_past_is_bounded() -> None:
     while history.undo(-1) is not None:
         steps += 1
     assert steps == 200
+
+
+def test_edits_without_a_tag_are_steps_of_their_own() -> None:
+    history: EditHistory[str] = EditHistory()
+    history.record("a", "")
+    history.record("b", "")
+    assert history.undo("c") == "b"
+    history.record("b", "")
+    assert history.undo("d") == "b"
+    assert history.undo("b") == "a"
+    assert not history.can_undo

@@ -54,6 +54,11 @@ class JudgedTable(QAbstractTableModel):
         self.endResetModel()
 
     @property
+    def _one_file(self) -> bool:
+        """Whether the line alone says where a row stands."""
+        return len({row.source.file for row in self.rows}) == 1
+
+    @property
     def pairs(self) -> bool:
         """Whether the rows have margins."""
         return any(row.margins for row in self.rows)
@@ -103,7 +108,8 @@ class JudgedTable(QAbstractTableModel):
                 margin = row.last_margin
                 return "" if margin is None else f"{margin:+.2f}"
             case 3:
-                return f"{PurePath(row.source.file).name}:{row.source.line}"
+                name = PurePath(row.source.file).name
+                return f"{row.source.line:,}" if self._one_file else f"{name}:{row.source.line}"
             case _:
                 text = self._texts.get(row.source)
                 parts = (text.prompt, text.answer) if text else ()

@@ -54,7 +54,7 @@ class WhomBar(QWidget):
         row.addWidget(self.source, 1)
         row.addWidget(self.adapter)
         row.addWidget(self.other)
-        row.addSpacing(12)
+        row.addSpacing(6)
         for name, box, value in (
             ("Temperature", self.temperature, vm.temperature),
             ("Longest", self.longest, vm.max_tokens),
@@ -64,7 +64,7 @@ class WhomBar(QWidget):
             set_role(label, "field")
             label.setBuddy(box)
             box.setAccessibleName(name)
-            box.setFixedWidth(72)
+            box.setFixedWidth(64)
             box.setValue(value)  # type: ignore[arg-type]
             row.addWidget(label)
             row.addWidget(box)

@@ -98,7 +98,7 @@ def _make_table(vm: JudgedRowsViewModel) -> QTableView:
     header.setSortIndicator(LOSS, Qt.SortOrder.DescendingOrder)
     header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
     header.setStretchLastSection(True)
-    for column, width in ((LOSS, 64), (CHANGE, 70), (MARGIN, 70), (PLACE, 110)):
+    for column, width in ((LOSS, 62), (CHANGE, 62), (MARGIN, 60), (PLACE, 52)):
         header.resizeSection(column, width)
     header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
     return table

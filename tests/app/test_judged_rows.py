@@ -16,12 +16,13 @@ from pytestqt.qtbot import QtBot
 from app.application import Application
 from app.paths import AppPaths
 from app.reading.runs import read_record
+from app.viewmodels.judged_table import PLACE, JudgedTable
 from app.views.judged_rows import JudgedRows
 from app.views.runs_page import RunsPage
 from tests.app.test_runs_page import make_run
 from trainer_core.data.row_changes import read_row_changes
 from trainer_core.data.types import Source
-from trainer_core.row_losses import RowLoss, RowLossLog
+from trainer_core.row_losses import RowHistory, RowLoss, RowLossLog
 from trainer_core.runfolder import RunFolder
 
 pytestmark = pytest.mark.gui
@@ -95,9 +96,9 @@ def click(qtbot: QtBot, rows: JudgedRows, place: int, *, more: bool = False) -> 
 def test_the_worst_row_stands_first_with_what_it_says(qtbot: QtBot, app: Application) -> None:
     choose_run(qtbot, app, "judged")
     assert shown(view(app)) == [
-        ["not a number", "\N{EN DASH}", "+1.00", "fruits.jsonl:4", "Is fig a fruit? → Yes."],
-        ["2.50", "+1.50", "-2.00", "fruits.jsonl:3", "Is plum a fruit? → Yes."],
-        ["1.00", "-1.00", "+0.25", "fruits.jsonl:2", "Is pear a fruit? → Yes."],
+        ["not a number", "\N{EN DASH}", "+1.00", "4", "Is fig a fruit? → Yes."],
+        ["2.50", "+1.50", "-2.00", "3", "Is plum a fruit? → Yes."],
+        ["1.00", "-1.00", "+0.25", "2", "Is pear a fruit? → Yes."],
     ]
     assert view(app).note.text() == "3 validation rows"
 
@@ -171,7 +172,7 @@ def test_losses_are_there_without_the_data(qtbot: QtBot, app: Application, data:
     choose_run(qtbot, app, "bare")
     data.unlink()
     choose_run(qtbot, app, "judged")
-    assert shown(view(app))[0][3:] == ["fruits.jsonl:4", ""]
+    assert shown(view(app))[0][3:] == ["4", ""]
 
 
 def test_a_file_that_cannot_be_read_is_told(qtbot: QtBot, app: Application) -> None:
@@ -194,3 +195,9 @@ def test_new_losses_are_read_as_the_run_goes_on(qtbot: QtBot, app: Application, 
     assert read_record(record.folder) is not None
     app.runs.look()
     qtbot.waitUntil(lambda: [line[0] for line in shown(view(app))] == ["0.500", "0.250", "0.125"])
+
+
+def test_with_several_files_a_row_is_called_by_its_file_too() -> None:
+    table = JudgedTable()
+    table.show([RowHistory(Source("/data/a.jsonl", 7)), RowHistory(Source("/data/b.jsonl", 1))], {})
+    assert [table.data(table.index(n, PLACE)) for n in (0, 1)] == ["a.jsonl:7", "b.jsonl:1"]

@@ -273,8 +273,9 @@ class RunConfig(BaseModel):
     run_name: FolderName = _output(
         None, "Run name", "Name of the run folder. If empty, date, method and model.")
     resume: OptionalText = _output(
-        None, "Resume", "A run folder whose training goes on.", path=True,
-        **_later("resuming a run is", None))
+        None, "Resume", "A run folder whose training goes on from its last checkpoint, with its "
+        "own options. Steps or epochs, `save_every` and `keep_checkpoints` may change.",
+        path=True, form=False)
     steps_per_report: int = _output(
         1, "Report every", "Steps between two reports.", unit="steps", advanced=True, ge=1)
     steps_per_eval: int = _output(

@@ -28,6 +28,7 @@ from trainer_core.events import Warned
 from trainer_core.foreign.translate import trainer_of, translate
 from trainer_core.foreign_keys import FOREIGN_KEYS
 from trainer_core.option import GROUPS, allowed, kinds, shown
+from trainer_core.resume_config import config_of_run, resumed
 
 SCHEMA_VERSION = 1
 
@@ -53,6 +54,8 @@ def load_config(
 ) -> RunConfig:
     """The configuration in a file, with `overrides` on top.
 
+    With `resume` it is that run's own, of which the file and the overrides may change a little.
+
     Args:
         path: a YAML or JSON file, ours or one that `foreign` knows, or None if the overrides say
             everything.
@@ -73,6 +76,10 @@ def load_config(
         dict(overrides) if isinstance(overrides, Mapping) else dict(map(parse_override, overrides))
     )
     values.update({key: _existing(key, value, Path.cwd()) for key, value in given.items()})
+    run = values.get("resume")
+    if isinstance(run, str) and run.strip():
+        own = load_config(config_of_run(Path(run).expanduser()))
+        values = resumed(own, values)
     found = problems(values, file=file, overridden=given)
     if found:
         raise found[0] if len(found) == 1 else ConfigErrors(found)

@@ -41,6 +41,19 @@ class Started(Event):
     resumed_from: int | None = None
     schema: int = SCHEMA
 
+    def undoes(self, event: Event) -> bool:
+        """Whether this session takes again what an earlier one had told with this event.
+
+        The step that it goes on from stands. A run that goes on from step 0 begins again, with the
+        validation before the first step.
+        """
+        if self.resumed_from is None:
+            return False
+        step: int | None = getattr(event, "step", None)
+        if step is None:
+            return event.name in ("failed", "finished")
+        return step > self.resumed_from or self.resumed_from == 0
+
 
 @dataclass(frozen=True, slots=True)
 class Stage(Event):

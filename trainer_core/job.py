@@ -31,7 +31,7 @@ class Job:
         train: scored training rows; windows name them by index.
         valid: scored validation rows, may be empty.
         valid_skipped: validation rows that could not be used.
-        windows: the optimiser steps in order.
+        windows: the optimiser steps in order, from a step on.
         total: how many there are.
         keeper: where adapters go.
         row_log: where the losses of the single validation rows go.
@@ -47,7 +47,7 @@ class Job:
     train: Sequence[ScoredRow]
     valid: Sequence[ScoredRow]
     valid_skipped: int
-    windows: Iterable[Window]
+    windows: Callable[[int], Iterable[Window]]
     total: int
     keeper: Keeper
     row_log: RowLossLog

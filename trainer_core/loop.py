@@ -6,14 +6,26 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import mlx.core as mx
 
+from trainer_core.checkpoint import Restored
 from trainer_core.control import Control, SampleRequest
 from trainer_core.data.batches import Window
 from trainer_core.errors import TrainerError
 from trainer_core.evaluate import evaluate
-from trainer_core.events import Checkpoint, Paused, Resumed, Stage, Step, Validation, Warned
+from trainer_core.events import (
+    Checkpoint,
+    Paused,
+    Resumed,
+    Stage,
+    Step,
+    Validation,
+    Warned,
+    from_json_line,
+    to_json_line,
+)
 from trainer_core.job import Job, Tell
 from trainer_core.progress import BestSoFar, Rates, StepMetrics
 from trainer_core.sharing import SharingCount
@@ -36,8 +48,13 @@ class _Progress:
     """What changes from step to step.
 
     Attributes:
-        saved: the last step that a checkpoint holds.
+        steps: updates taken.
+        told: the last step that was told of, or was not to be.
+        untold: the event of a step that a listener or a full disk did not take.
+        validated: the last step after which the validation rows were judged.
         answered: the last step after which the fixed prompts were answered.
+        saved: the last step that a checkpoint holds.
+        seconds: time of earlier sessions.
     """
 
     stepper: Stepper
@@ -45,18 +62,62 @@ class _Progress:
     sharing: SharingCount
     rates: Rates = field(default_factory=Rates)
     steps: int = 0
-    saved: int = 0
+    told: int = 0
+    untold: Step | None = None
+    validated: int = -1
     answered: int = -1
+    saved: int = 0
+    seconds: float = 0.0
+    began: float = field(default_factory=time.monotonic)
     saved_at: float = field(default_factory=time.monotonic)
 
+    @property
+    def spent(self) -> float:
+        """Seconds of this session and those that it goes on from."""
+        return self.seconds + time.monotonic() - self.began
 
-def fit(job: Job, tell: Tell, control: Control) -> Outcome:
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint: with the adapter and the moments it decides everything to come."""
+        return {
+            **self.best.state(),
+            **self.stepper.state(),
+            "sharing": self.sharing.state(),
+            "untold": self.untold and to_json_line(self.untold),
+            "validated": self.validated,
+            "answered": self.answered,
+            "tokens": self.rates.tokens,
+            "seconds": round(self.spent, 3),
+        }
+
+    def restore(self, checkpoint: Restored) -> None:
+        """Go on from a checkpoint."""
+        state = checkpoint.state
+        self.best.restore(state)
+        self.stepper.restore(checkpoint)
+        self.sharing.restore(state["sharing"])
+        self.validated, self.answered = state["validated"], state["answered"]
+        self.rates.tokens, self.seconds = state["tokens"], state["seconds"]
+        self.steps = self.told = self.saved = checkpoint.step
+        untold = from_json_line(state["untold"]) if state["untold"] else None
+        self.untold = untold if isinstance(untold, Step) else None
+
+
+def fit(
+    job: Job,
+    tell: Tell,
+    control: Control,
+    checkpoint: Restored | None = None,
+    *,
+    keep_last: bool = True,
+) -> Outcome:
     """Train until done, stopped, or no longer improving.
 
     Args:
         job: what to train on and with.
         tell: receives every event.
         control: wishes from outside, looked at between steps.
+        checkpoint: what to go on from; its arrays are in the adapter already.
+        keep_last: leave a checkpoint of the last step, from which the run can go on.
 
     Raises:
         TrainerError: two steps in a row had a loss or gradient that is not finite, or saving
@@ -64,9 +125,13 @@ def fit(job: Job, tell: Tell, control: Control) -> Outcome:
     """
     best = BestSoFar(job.config.best_metric, job.config.early_stop_patience)
     progress = _Progress(Stepper(job, tell), best, SharingCount(job, tell))
+    if checkpoint is not None:
+        progress.restore(checkpoint)
     mx.reset_peak_memory()
     try:
         reason = _fit(job, progress, tell, control)
+        if keep_last and progress.steps > progress.saved:
+            _save(job, progress, tell)
         progress.sharing.close()
     except Exception:
         _rescue(job, progress, tell)
@@ -77,10 +142,10 @@ def fit(job: Job, tell: Tell, control: Control) -> Outcome:
 def _fit(job: Job, progress: _Progress, tell: Tell, control: Control) -> str:
     """The loop itself; returns why it ended."""
     config = job.config
-    _validate(job, progress, tell, control)
-    _answer_fixed(job, progress, tell, control)
-    tell(Stage("train", "Training", 0.0))
-    for window in job.windows:
+    _tell_step(progress, tell)
+    _judge_if_due(job, progress, tell, control)
+    tell(Stage("train", "Training", progress.steps / job.total))
+    for window in job.windows(progress.steps + 1):
         _answer(job, progress, tell, control)
         _wait_while_paused(job, progress, tell, control)
         if control.stopping:
@@ -92,18 +157,16 @@ def _fit(job: Job, progress: _Progress, tell: Tell, control: Control) -> str:
             return "stopped"
         progress.steps = window.step
         progress.rates.add(metrics, time.perf_counter() - began)
+        progress.sharing.add(window)
         last = window.step == job.total
         if window.step % config.steps_per_report == 0 or last:
             _report(metrics, norm, progress, window, tell)
-        progress.sharing.add(window)
-        if last or (config.steps_per_eval and window.step % config.steps_per_eval == 0):
-            _validate(job, progress, tell, control)
-            _answer_fixed(job, progress, tell, control)
+        progress.told = window.step
+        _judge_if_due(job, progress, tell, control)
         if not last and progress.best.worn_out:
             return "early_stop"
         due = time.monotonic() - progress.saved_at > _SAVE_SECONDS
         if control.take_save() or due or (window.step % config.save_every == 0 and not last):
-            tell(Stage("save", "Saving a checkpoint"))
             _save(job, progress, tell)
     _answer(job, progress, tell, control)
     return "done"
@@ -113,23 +176,42 @@ def _report(
     metrics: StepMetrics, norm: float, progress: _Progress, window: Window, tell: Tell
 ) -> None:
     rates = progress.rates
-    tell(
-        Step(
-            step=window.step,
-            loss=metrics.loss,
-            grad_norm=norm,
-            learning_rate=progress.stepper.optimiser.rate(window.step),
-            tokens_per_s=rates.tokens_per_s,
-            supervised_tokens_per_s=rates.supervised_tokens_per_s,
-            peak_memory_bytes=mx.get_peak_memory(),
-            seconds=rates.last_seconds,
-            tokens=rates.tokens,
-            epoch=window.epoch,
-            **metrics.shown(),
-        )
+    progress.untold = Step(
+        step=window.step,
+        loss=metrics.loss,
+        grad_norm=norm,
+        learning_rate=progress.stepper.optimiser.rate(window.step),
+        tokens_per_s=rates.tokens_per_s,
+        supervised_tokens_per_s=rates.supervised_tokens_per_s,
+        peak_memory_bytes=mx.get_peak_memory(),
+        seconds=rates.last_seconds,
+        tokens=rates.tokens,
+        epoch=window.epoch,
+        **metrics.shown(),
     )
+    _tell_step(progress, tell)
     mx.reset_peak_memory()
     rates.report()
+
+
+def _tell_step(progress: _Progress, tell: Tell) -> None:
+    if progress.untold is not None:
+        tell(progress.untold)
+        progress.untold = None
+
+
+def _judge_if_due(job: Job, progress: _Progress, tell: Tell, control: Control) -> None:
+    """Validate and answer the fixed prompts: at the start, at the end and in between.
+
+    What a checkpoint has behind it already is not done again.
+    """
+    step, every = progress.steps, job.config.steps_per_eval
+    if step not in (0, job.total) and not (every and step % every == 0):
+        return
+    if progress.validated != step:
+        _validate(job, progress, tell, control)
+    if progress.answered != step:
+        _answer_fixed(job, progress, tell, control)
 
 
 def _validate(job: Job, progress: _Progress, tell: Tell, control: Control) -> None:
@@ -148,6 +230,7 @@ def _validate(job: Job, progress: _Progress, tell: Tell, control: Control) -> No
     if scores is None:
         return
     step = progress.steps
+    progress.validated = step
     job.row_log.append(step, scores.judged)
     is_best = progress.best.offer(step, {"loss": scores.loss, **scores.metrics})
     tell(
@@ -170,16 +253,17 @@ def _validate(job: Job, progress: _Progress, tell: Tell, control: Control) -> No
 
 def _save(job: Job, progress: _Progress, tell: Tell) -> None:
     """Write a checkpoint of the step just taken."""
-    path = job.keeper.save_checkpoint(
-        progress.steps, progress.stepper.optimiser, progress.best.state()
-    )
+    tell(Stage("save", "Saving a checkpoint"))
+    path = job.keeper.save_checkpoint(progress.steps, progress.stepper.optimiser, progress.state())
     progress.saved, progress.saved_at = progress.steps, time.monotonic()
     tell(Checkpoint(progress.steps, str(path)))
 
 
 def _rescue(job: Job, progress: _Progress, tell: Tell) -> None:
     """Keep what a failing run has trained. It fails with its own error, whatever happens here."""
-    if progress.stepper.updated > progress.saved:
+    # A step of which nobody could ever be told is taken again rather than missed in the record.
+    told = progress.told if progress.untold is None else progress.untold.step
+    if progress.steps == told > progress.saved:
         with contextlib.suppress(TrainerError, OSError):
             _save(job, progress, tell)
 
@@ -206,11 +290,12 @@ def _answer_one(
 def _answer_fixed(job: Job, progress: _Progress, tell: Tell, control: Control) -> None:
     """Answer the prompts that every validation answers, once for each step."""
     prompts = tuple(job.config.sample_prompts or ())
-    if prompts and not control.stopping_now and progress.answered != progress.steps:
-        progress.answered = progress.steps
+    if prompts and not control.stopping_now:
         tell(Stage("validate", "Answering the prompts"))
         request = SampleRequest(prompts, job.config.sample_tokens)
         _answer_one(job, progress.steps, tell, request, lambda: not control.stopping_now)
+        if not control.stopping_now:
+            progress.answered = progress.steps
 
 
 def _wait_while_paused(job: Job, progress: _Progress, tell: Tell, control: Control) -> None:

@@ -34,6 +34,7 @@ class Option:
         unit: unit shown after the value, or an empty string.
         advanced: folded away in the form.
         path: the value may name a file or a folder.
+        form: the app's form has a field for it.
         applies: field name -> values for which this option has an effect; all must hold.
         only: the values accepted in this version, or None for every valid one.
         why_only: why other values are refused.
@@ -45,6 +46,7 @@ class Option:
     unit: str = ""
     advanced: bool = False
     path: bool = False
+    form: bool = True
     applies: dict[str, tuple[Any, ...]] | None = None
     only: tuple[Any, ...] | None = None
     why_only: str = ""
@@ -59,6 +61,7 @@ def option(
     unit: str = "",
     advanced: bool = False,
     path: bool = False,
+    form: bool = True,
     applies: dict[str, tuple[Any, ...]] | None = None,
     only: tuple[Any, ...] | None = None,
     why_only: str = "",
@@ -68,7 +71,7 @@ def option(
 
     `bounds` are pydantic's own: ge, gt, le, lt.
     """
-    meta = Option(label, help, group, unit, advanced, path, applies, only, why_only)
+    meta = Option(label, help, group, unit, advanced, path, form, applies, only, why_only)
     # Any: pydantic keeps what it is given here, though its type asks for plain JSON.
     extra: Any = {"option": meta}
     return Field(default, description=help, json_schema_extra=extra, **bounds)

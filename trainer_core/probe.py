@@ -94,7 +94,7 @@ def probe(
         with attention_in_force(job.config.attention):
             if job.objective.needs_reference:
                 job = with_reference(job, run, say, control)
-            fit(job, see, control)
+            fit(job, see, control, keep_last=False)
         settled = job.config
         del job
     mx.clear_cache()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,3 +98,9 @@ class BestSoFar:
         """For a checkpoint."""
         value = self.value if math.isfinite(self.value) else None
         return {"best_step": self.step, "best_value": value, "validations_since_best": self.since}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        value = state["best_value"]
+        self.step, self.since = state["best_step"], state["validations_since_best"]
+        self.value = math.nan if value is None else float(value)

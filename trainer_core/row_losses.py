@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +92,8 @@ class RowLossLog:
         with self._path.open("a", encoding="utf-8") as file:
             # On a line of its own even after half a line that a crash left; empty ones are nothing.
             file.write("\n" + "\n".join([*lines, json.dumps(entry)]) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
         self._introduced = True
 
 

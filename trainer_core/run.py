@@ -7,10 +7,13 @@ import errno
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from trainer_core import backend
 from trainer_core.config import RunConfig
+from trainer_core.config_io import load_config
 from trainer_core.control import Control
 from trainer_core.data.load import RawData, read_rows
 from trainer_core.data.token_cache import tokenise_once
@@ -21,6 +24,14 @@ from trainer_core.events import Data, Event, Failed, Finished, Stage, Started, W
 from trainer_core.length_guess import guess_lengths
 from trainer_core.model.find import resolve_model
 from trainer_core.plan import Plan, make_plan
+from trainer_core.resume import (
+    Session,
+    clear_unfinished,
+    refuse_nothing_left,
+    take_up,
+    without_start,
+)
+from trainer_core.run_lock import locked
 from trainer_core.runfolder import EventLog, RunFolder
 
 Tell = Callable[[Event], None]
@@ -48,31 +59,50 @@ def train(
         Exception: a fault of ours; a `failed` event went out before.
     """
     control = control or Control()
-    try:
-        preparation = backend.prepare()
-        device = backend.start_device()
-        folder = resolve_model(config.model, emit)
-        raw = read_rows(config)
-        plan = make_plan(config, folder, guess_lengths(raw, config))
-        run = RunFolder.create(plan.config)
-    except Exception as error:
-        emit(_failed(error))
-        raise
-    with EventLog(run.events) as log:
+    with ExitStack() as stack:
+        try:
+            preparation = backend.prepare()
+            device = backend.start_device()
+            if config.resume:
+                config = load_config(None, config.model_dump(exclude_unset=True))
+                # Held before anything is read, so that nothing is read that another process writes.
+                stack.enter_context(locked(Path(str(config.resume)).expanduser()))
+                session = take_up(config)
+                asked = without_start(config, session)
+            else:
+                asked, session = config, None
+            folder = resolve_model(config.model, emit)
+            raw = read_rows(config)
+            plan = make_plan(asked, folder, guess_lengths(raw, config))
+            if session is None:
+                session = Session(RunFolder.create(plan.asked))
+                stack.enter_context(locked(session.run.path))
+            run = session.run
+            log = stack.enter_context(EventLog(run.events))
+        except Exception as error:
+            emit(_failed(error))
+            raise
 
         def tell(event: Event) -> None:
+            if event in session.told:  # a warning that is in the record already
+                return
             emit(event)
+            if isinstance(event, Stage) and event.stage == "save":
+                log.sync()
             if not event.passing:
                 log.append(event)
 
         try:
             warnings = [*notes, *preparation.warnings(device), *plan.warnings]
-            return _train(plan, warnings, folder, raw, run, tell, control)
+            return _train(
+                _Start(plan, config.warm_start, folder, raw, session, warnings), tell, control
+            )
         except Exception as error:
             fault = _full_disk(error, run) or _out_of_memory(error) or error
             with contextlib.suppress(OSError):  # a full disk does not take the record of it either
                 tell(_failed(fault))
-            if not (run.adapter.exists() or run.best.exists() or run.checkpoints.exists()):
+            trained = run.adapter.exists() or run.best.exists() or run.checkpoints.exists()
+            if session.is_first and not trained:
                 # Nothing was trained, so there is nothing worth a place among the runs.
                 shutil.rmtree(run.path, ignore_errors=True)
             if fault is error:
@@ -80,42 +110,60 @@ def train(
             raise fault from error
 
 
-def _train(
-    plan: Plan,
-    warnings: Sequence[Warned],
-    folder: Path,
-    raw: RawData,
-    run: RunFolder,
-    tell: Tell,
-    control: Control,
-) -> Finished:
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What is settled before anything is loaded.
+
+    Attributes:
+        plan: the resolved configuration.
+        warm_start: what the run began with, though one that goes on does not read it again.
+        folder: the model's folder.
+        raw: the rows.
+        session: the run's folder, and what was before.
+        warnings: to be told first.
+    """
+
+    plan: Plan
+    warm_start: str | None
+    folder: Path
+    raw: RawData
+    session: Session
+    warnings: Sequence[Warned]
+
+    def recorded(self, config: RunConfig) -> RunConfig:
+        """A configuration as the run's record has it, with which the run would begin anew."""
+        return config.model_copy(update={"warm_start": self.warm_start, "resume": None})
+
+
+def _train(start: _Start, tell: Tell, control: Control) -> Finished:
     """The run itself, in its folder."""
     from trainer_core.assemble import assemble
     from trainer_core.loop import fit
     from trainer_core.model.attention import attention_in_force
-    from trainer_core.passport import versions, write_passport
+    from trainer_core.passport import check_unchanged, origin_of, write_passport
     from trainer_core.reference import with_reference
 
     began = time.monotonic()
-    config = plan.config
-    tell(
-        Started(
-            run=str(run.path),
-            config=config.model_dump(mode="json"),
-            device=backend.device_name(),
-            versions=versions(),
-        )
-    )
-    for warning in warnings:
-        tell(warning)
-    tokenizer, dataset = _prepare_data(config, folder, raw, tell)
+    session, run = start.session, start.session.run
+    _begin(start, tell)
+    tokenizer, dataset = _prepare_data(start, tell)
+    origin = origin_of(start.folder, start.raw.files, dataset)
+    if not session.is_first:
+        for warning in check_unchanged(run, origin):
+            tell(warning)
     tell(Stage("load", "Loading the model"))
-    job = assemble(plan, folder, dataset, tokenizer, run, tell)
-    run.write_config(job.config)
+    job = assemble(start.plan, start.folder, dataset, tokenizer, run, tell)
+    refuse_nothing_left(session, job.total)
+    config = start.recorded(job.config)
+    run.write_config(config)
+    write_passport(run, config, origin)
+    checkpoint = job.keeper.restore(session.step) if session.step else None
+    if not session.is_first:
+        job.keeper.forget_later(session.step, checkpoint and checkpoint.state["best_step"])
     with attention_in_force(job.config.attention):
         if job.objective.needs_reference:
-            job = with_reference(job, run, tell, control)
-        outcome = fit(job, tell, control)
+            job = with_reference(job, run, tell, control, resumed=checkpoint is not None)
+        outcome = fit(job, tell, control, checkpoint)
     tell(Stage("save", "Saving the adapter"))
     adapter = job.keeper.save_final(outcome.steps)
     if not job.valid:  # nothing tells which step was best, so the last one counts as it
@@ -126,23 +174,43 @@ def _train(
         steps=outcome.steps,
         adapter=str(adapter),
         run=str(run.path),
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - began + (checkpoint.state["seconds"] if checkpoint else 0.0),
         best_step=outcome.best_step,
     )
-    write_passport(run, job.config, folder, raw.files, finished)
+    write_passport(run, config, origin, finished)
     tell(finished)
     return finished
 
 
-def _prepare_data(
-    config: RunConfig, folder: Path, raw: RawData, tell: Tell
-) -> tuple[ChatTokenizer, Dataset]:
+def _begin(start: _Start, tell: Tell) -> None:
+    """Say what begins, and what should be known of it."""
+    from trainer_core.passport import versions
+
+    session = start.session
+    if not session.is_first:
+        clear_unfinished(session.run)
+    tell(
+        Started(
+            run=str(session.run.path),
+            config=start.recorded(start.plan.config).model_dump(mode="json"),
+            device=backend.device_name(),
+            versions=versions(),
+            session=session.number,
+            resumed_from=None if session.is_first else session.step,
+        )
+    )
+    for warning in [*start.warnings, *session.warnings]:
+        tell(warning)
+
+
+def _prepare_data(start: _Start, tell: Tell) -> tuple[ChatTokenizer, Dataset]:
     tell(Stage("data", "Tokenising the rows"))
-    tokenizer = load_tokenizer(folder, config)
+    config = start.plan.config
+    tokenizer = load_tokenizer(start.folder, config)
     dataset = tokenise_once(
-        raw,
+        start.raw,
         config,
-        folder,
+        start.folder,
         tokenizer,
         progress=lambda share: tell(Stage("data", "Tokenising the rows", share)),
     )

@@ -10,7 +10,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +25,37 @@ from platformdirs import user_data_path
 from trainer_core import config_io
 from trainer_core.config import RunConfig
 from trainer_core.errors import TrainerError
-from trainer_core.events import Event, Started, from_json_line, to_json_line
+from trainer_core.events import Event, Sample, Started, from_json_line, to_json_line
+
+CHECKPOINT_FORMAT = 2
+"""What `state.json` says of itself; a checkpoint of another one is not gone on from."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFiles:
+    """Names of what a checkpoint has besides the adapter in mlx-lm's layout."""
+
+    path: Path
+
+    @property
+    def state(self) -> Path:
+        """The state of the loop."""
+        return self.path / "state.json"
+
+    @property
+    def moments(self) -> Path:
+        """The optimiser's arrays."""
+        return self.path / "optimizer.safetensors"
+
+    @property
+    def exact(self) -> Path:
+        """The trained arrays, where mlx-lm's layout has them padded or multiplied."""
+        return self.path / "parameters.safetensors"
+
+    @property
+    def parameters(self) -> Path:
+        """The trained arrays as they are."""
+        return self.exact if self.exact.exists() else self.path / "adapters.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +83,11 @@ class RunFolder:
     def best(self) -> Path:
         """The adapter with the best validation."""
         return self.path / "best"
+
+    @property
+    def best_before(self) -> Path:
+        """The best adapter that the last checkpoint knows of, while `best` is of a later step."""
+        return self.path / ".best-before"
 
     @property
     def checkpoints(self) -> Path:
@@ -186,10 +221,14 @@ class EventLog:
             self._file.truncate(end)
             raise
 
+    def sync(self) -> None:
+        """Flush to the disk, before anything is written that counts on what was told."""
+        os.fsync(self._file.fileno())
+
     def close(self) -> None:
         """Flush to the disk and close."""
         if not self._file.closed:
-            os.fsync(self._file.fileno())
+            self.sync()
             self._file.close()
 
     def __enter__(self) -> Self:
@@ -208,8 +247,8 @@ def read_events(path: Path) -> list[Event]:
     """The events of a run as its history reads: the latest session's value for every step.
 
     What an earlier session did after the step that a later one resumed from was undone, and is left
-    out, except for its warnings. Half a line that a crash left, and kinds of a newer version, are
-    passed over.
+    out, except for its warnings; so is how it ended. Half a line that a crash left, and kinds of a
+    newer version, are passed over.
 
     Raises:
         TrainerError: the file cannot be read, or a line in the middle is damaged.
@@ -234,15 +273,27 @@ def read_events(path: Path) -> list[Event]:
             break
         torn = None
         if isinstance(event, Started) and event.resumed_from is not None:
-            start = event.resumed_from
-            kept = [e for e in kept if getattr(e, "step", 0) <= start]
+            kept = [earlier for earlier in kept if not event.undoes(earlier)]
         if event is not None:
             kept.append(event)
     else:
-        return kept
+        return _latest(kept)
     raise TrainerError(
         f"{path}, line {torn}: damaged", "it is not an event", "Was the file edited?"
     )
+
+
+def _latest(events: Sequence[Event]) -> list[Event]:
+    """Of answers that a stop cut short and the next session gave again, the later ones."""
+    answers: dict[tuple[int, str, bool | None], Event] = {}
+    sessions = sum(isinstance(event, Started) for event in events)
+    if sessions < 2:
+        return list(events)
+    for event in events:
+        if isinstance(event, Sample):
+            answers[event.step, event.prompt, event.base] = event
+    last = set(map(id, answers.values()))
+    return [event for event in events if not isinstance(event, Sample) or id(event) in last]
 
 
 def _name(config: RunConfig) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trainer_core.data.batches import Window
 from trainer_core.events import Warned
@@ -25,6 +25,15 @@ class SharingCount:
         self._epoch = 0
         self._pairs = 0
         self._unshared = 0
+
+    def state(self) -> dict[str, int]:
+        """For a checkpoint."""
+        return {"epoch": self._epoch, "pairs": self._pairs, "unshared": self._unshared}
+
+    def restore(self, state: Mapping[str, int]) -> None:
+        """Go on from what `state` gave."""
+        self._epoch, self._pairs = state["epoch"], state["pairs"]
+        self._unshared = state["unshared"]
 
     def add(self, window: Window) -> None:
         """Count the pairs of one optimiser step."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mlx.core as mx
 
+from trainer_core.checkpoint import Restored
 from trainer_core.control import Control
 from trainer_core.data.batches import Window
 from trainer_core.errors import TrainerError
@@ -37,6 +39,17 @@ class Stepper:
         self._tell = tell
         self._skipped = 0
         self._ceiling_told = False
+
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint, beside the optimiser's arrays."""
+        return {"skipped_in_a_row": self._skipped, "ceiling_told": self._ceiling_told}
+
+    def restore(self, checkpoint: Restored) -> None:
+        """Go on from a checkpoint, whose arrays the adapter has already."""
+        self.optimiser.restore(checkpoint.moments, self._job.policy.adapter.parameters())
+        self.updated = checkpoint.step
+        self._skipped = checkpoint.state["skipped_in_a_row"]
+        self._ceiling_told = checkpoint.state["ceiling_told"]
 
     def take(self, window: Window, control: Control) -> tuple[StepMetrics, float]:
         """Metrics of the training forward and the gradient's norm before clipping.

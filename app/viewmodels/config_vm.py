@@ -150,6 +150,7 @@ class ConfigViewModel(QObject):
     def load(self, config: RunConfig) -> None:
         """Show a configuration. Can be undone like any edit."""
         values = {key: getattr(config, key) for key in RunConfig.model_fields}
+        values["resume"] = None  # a form begins runs; those that go on keep their own settings
         length_by: LengthBy = "epochs" if config.epochs is not None else "iters"
         self._edit(_Form(values, length_by), tag="")
 

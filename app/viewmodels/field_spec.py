@@ -117,8 +117,10 @@ def offers_choice(option: Option) -> bool:
     """Whether there is anything to choose.
 
     An option that this version holds at one value is not shown, nor is a minor one whose `auto` can
-    only mean the single other value.
+    only mean the single other value, nor one that is no matter for the form.
     """
+    if not option.form:
+        return False
     if option.only is None:
         return True
     ways = [value for value in option.only if value != "auto"]

@@ -13,7 +13,10 @@ def test_an_option_is_shown_unless_this_version_leaves_no_choice() -> None:
     shown = set(field_specs())
     for key, meta in options().items():
         ways = None if meta.only is None else [value for value in meta.only if value != "auto"]
-        if ways is None or len(ways) > 1:
+        if not meta.form:
+            assert key == "resume"
+            assert key not in shown
+        elif ways is None or len(ways) > 1:
             assert key in shown
         elif len(meta.only or ()) == 1:
             assert key not in shown

@@ -91,7 +91,7 @@ def _measure(job: Job, task: Task) -> Result:
         result.caches.append(mx.get_cache_memory())
         print(f"step {event.step}: {event.seconds:.3f} s, loss {event.loss:.4f}", flush=True)
 
-    fit(job, see, Control())
+    fit(job, see, Control(), keep_last=False)
     return result
 
 

@@ -156,7 +156,6 @@ def test_bad_values_are_refused(values):
 @pytest.mark.parametrize(
     "values",
     [
-        {"resume": "runs/a"},
         {"isolation": "process"},
     ],
 )

@@ -35,7 +35,7 @@ def test_one_step_that_is_not_finite_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trainer_core.assemble.whole_graph", nan_at(2, 4))
-    ran = run(small_config(tmp_path, iters=5, save_every=1, segment_size=0))
+    ran = run(small_config(tmp_path, iters=5, save_every=1, segment_size=0, keep_checkpoints=9))
     assert [w.code for w in ran.of(Warned)].count("nonfinite") == 2
     assert [math.isnan(e.loss) for e in ran.of(Step)] == [False, True, False, True, False]
     one, two, three = (

@@ -31,6 +31,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="-|FILE",
         help="write every event as a JSON line; with - nothing else goes to standard output",
     )
+    parser.add_argument(
+        "--resume",
+        metavar="RUN",
+        help="go on with the run in this folder from its last checkpoint, as --set resume=RUN",
+    )
     parser.set_defaults(command=run)
 
 
@@ -43,7 +48,8 @@ def run(args: argparse.Namespace, out: TextIO) -> int:
         listeners: list[Listener] = [events] if events else []
         try:
             notes: list[Warned] = []
-            config = load_config(args.config, args.set, notes)
+            resume = [f"resume={args.resume}"] if args.resume else []
+            config = load_config(args.config, [*args.set, *resume], notes)
             display = _display(out, control, taken=args.events == "-")
             if isinstance(display, LiveDisplay):
                 stack.enter_context(display)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from trainer_core.config import RunConfig
@@ -11,8 +11,10 @@ from trainer_core.data.packing import pack, unpacked
 from trainer_core.data.types import TokenisedExample
 
 
-def updates(config: RunConfig, rows: Sequence[TokenisedExample]) -> tuple[Iterator[Window], int]:
-    """The updates in order, over row numbers, and how many there are.
+def updates(
+    config: RunConfig, rows: Sequence[TokenisedExample]
+) -> tuple[Callable[[int], Iterator[Window]], int]:
+    """The updates in order from a step on, over row numbers, and how many there are.
 
     Args:
         config: says how many rows an update takes, in which order, and whether they are packed.
@@ -28,10 +30,18 @@ def updates(config: RunConfig, rows: Sequence[TokenisedExample]) -> tuple[Iterat
     if config.packing:
         seed = config.seed if config.shuffle else None
         packs = pack([_longer(row) for row in rows], config.max_seq_length, seed=seed)
-        made = unpacked(windows(len(packs), **size, **order), packs)
-        return made, total_steps(len(packs), **size)
-    lengths = [_longer(row) for row in rows] if config.group_by_length else None
-    return windows(len(rows), lengths=lengths, **size, **order), total_steps(len(rows), **size)
+
+        def packed(first_step: int) -> Iterator[Window]:
+            made = windows(len(packs), first_step=first_step, **size, **order)
+            return unpacked(made, packs)
+
+        return packed, total_steps(len(packs), **size)
+    order["lengths"] = [_longer(row) for row in rows] if config.group_by_length else None
+
+    def plain(first_step: int) -> Iterator[Window]:
+        return windows(len(rows), first_step=first_step, **size, **order)
+
+    return plain, total_steps(len(rows), **size)
 
 
 def _longer(row: TokenisedExample) -> int:

@@ -58,6 +58,10 @@ class FullWeights(Adapter):
         """The arrays as they are, which is what mlx-lm loads."""
         return self.parameters()
 
+    def is_uniform(self, rank: int, scale: float) -> bool:
+        """There is nothing to pad."""
+        return True
+
     def names(self, start: int, stop: int) -> list[str]:
         """Not for single layers: the model runs as a whole."""
         raise NotImplementedError(_WHY)

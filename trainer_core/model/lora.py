@@ -110,6 +110,12 @@ class Adapter:
             found[f"{path}.lora_b"] = mx.pad(b, [(0, more), (0, 0)])
         return found
 
+    def is_uniform(self, rank: int, scale: float) -> bool:
+        """Whether `uniform` gives the arrays as they are."""
+        return all(
+            layer.scale == scale and layer.lora_a.shape[1] == rank for layer in self.layers.values()
+        )
+
     def names(self, start: int, stop: int) -> list[str]:
         """Names of the arrays in layers start..stop-1, in the order of `parameters`."""
         found: list[str] = []

@@ -48,8 +48,9 @@ def test_an_epoch_of_packed_rows_visits_every_row() -> None:
         rows.append(TokenisedExample(number, Source("f", 1), Sequence(ids, ids > 0)))
     config = RunConfig(model="m", data="d", packing=True, max_seq_length=16, batch_size=2, epochs=2)
     made, total = updates(config, rows)
-    found = list(made)
+    found = list(made(1))
     assert len(found) == total == 4  # 41 tokens fill three rows of 16, two of them at a time
     for epoch in (found[:2], found[2:]):
         assert sorted(row for window in epoch for row in window.rows) == list(range(8))
     assert found[1].epoch == 1
+    assert list(made(3)) == found[2:]

@@ -41,6 +41,7 @@ from app.views.notice_bar import NoticeBar
 from app.views.page_commands import PageCommands
 from app.views.plots_panel import PlotsPanel
 from app.views.progress_panel import ProgressPanel
+from app.views.resume_commands import ResumeCommands
 from app.views.runs_page import RunsPage
 from app.views.theme import Theme, ThemeMode
 from app.views.try_page import TryPage
@@ -103,6 +104,9 @@ class Application(QObject):
         self.awake = Awake()
         self.pages = PageCommands(
             self.window, self.session, self.runs, self.data, self.commands, self.awake
+        )
+        self.resuming = ResumeCommands(
+            self.window, self.session, self.runs, self.settings, self.commands
         )
         self.faults.reported.connect(self._on_fault_reported)
         self.theme.changed.connect(self._paint_actions)
@@ -196,6 +200,7 @@ def main(arguments: list[str], paths: AppPaths | None = None) -> int:
     signals = UnixSignals(application)
     signals.received.connect(application.commands.stop_and_close)
     application.open()
+    application.resuming.look_for_interrupted()
     for name in arguments[1:]:
         if Path(name).is_file():
             application.commands.open_config(Path(name))

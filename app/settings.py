@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 MOST_RECENT = 8
+MOST_INTERRUPTIONS = 20
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class Settings:
         run_folders: folders, besides the usual one, that runs went to.
         model_folders: folders in which to look for models too.
         queue: settings of the runs that still waited.
+        interruptions: those that the user was told of.
     """
 
     version: int = VERSION
@@ -45,12 +47,20 @@ class Settings:
     run_folders: list[str] = field(default_factory=list)
     model_folders: list[str] = field(default_factory=list)
     queue: list[dict[str, Any]] = field(default_factory=list)
+    interruptions: list[str] = field(default_factory=list)
 
     def remember(self, path: Path) -> None:
         """Put a configuration file at the head of the recent ones."""
         name = str(path)
         self.last_file = name
         self.recent = [name, *(other for other in self.recent if other != name)][:MOST_RECENT]
+
+    def offer_once(self, interruption: str) -> bool:
+        """Whether an interruption was not told of yet; from now on it was."""
+        if interruption in self.interruptions:
+            return False
+        self.interruptions = [*self.interruptions, interruption][-MOST_INTERRUPTIONS:]
+        return True
 
 
 class SettingsStore:

@@ -23,6 +23,7 @@ class Session:
     Attributes:
         run: its folder.
         number: counts from 1.
+        resumed: whether the run had begun before.
         step: of the checkpoint that it goes on from; 0 begins at the start.
         told: warnings of earlier sessions.
         warnings: what should be told of how it was taken up.
@@ -30,14 +31,10 @@ class Session:
 
     run: RunFolder
     number: int = 1
+    resumed: bool = False
     step: int = 0
     told: tuple[Warned, ...] = ()
     warnings: list[Warned] = field(default_factory=list)
-
-    @property
-    def is_first(self) -> bool:
-        """Whether the run begins with it."""
-        return self.number == 1
 
 
 def take_up(config: RunConfig) -> Session:
@@ -56,7 +53,7 @@ def take_up(config: RunConfig) -> Session:
     numbers = [event.session for event in events if isinstance(event, Started)]
     told = tuple(event for event in events if isinstance(event, Warned))
     step, warnings = _newest_whole(run)
-    return Session(run, max(numbers, default=0) + 1, step, told, warnings)
+    return Session(run, max(numbers, default=0) + 1, True, step, told, warnings)
 
 
 def clear_unfinished(run: RunFolder) -> None:

@@ -102,7 +102,7 @@ def train(
             with contextlib.suppress(OSError):  # a full disk does not take the record of it either
                 tell(_failed(fault))
             trained = run.adapter.exists() or run.best.exists() or run.checkpoints.exists()
-            if session.is_first and not trained:
+            if not session.resumed and not trained:
                 # Nothing was trained, so there is nothing worth a place among the runs.
                 shutil.rmtree(run.path, ignore_errors=True)
             if fault is error:
@@ -148,7 +148,7 @@ def _train(start: _Start, tell: Tell, control: Control) -> Finished:
     _begin(start, tell)
     tokenizer, dataset = _prepare_data(start, tell)
     origin = origin_of(start.folder, start.raw.files, dataset)
-    if not session.is_first:
+    if session.resumed:
         for warning in check_unchanged(run, origin):
             tell(warning)
     tell(Stage("load", "Loading the model"))
@@ -158,7 +158,7 @@ def _train(start: _Start, tell: Tell, control: Control) -> Finished:
     run.write_config(config)
     write_passport(run, config, origin)
     checkpoint = job.keeper.restore(session.step) if session.step else None
-    if not session.is_first:
+    if session.resumed:
         job.keeper.forget_later(session.step, checkpoint and checkpoint.state["best_step"])
     with attention_in_force(job.config.attention):
         if job.objective.needs_reference:
@@ -187,7 +187,7 @@ def _begin(start: _Start, tell: Tell) -> None:
     from trainer_core.passport import versions
 
     session = start.session
-    if not session.is_first:
+    if session.resumed:
         clear_unfinished(session.run)
     tell(
         Started(
@@ -196,7 +196,7 @@ def _begin(start: _Start, tell: Tell) -> None:
             device=backend.device_name(),
             versions=versions(),
             session=session.number,
-            resumed_from=None if session.is_first else session.step,
+            resumed_from=session.step if session.resumed else None,
         )
     )
     for warning in [*start.warnings, *session.warnings]:

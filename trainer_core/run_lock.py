@@ -40,14 +40,16 @@ def locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def is_locked(folder: Path) -> bool:
-    """Whether a process trains in a run folder now."""
+def is_locked(folder: Path) -> bool | None:
+    """Whether a process trains in a run folder now; None if nothing there tells."""
     if not (folder / _NAME).exists():
-        return False
+        return None
     lock = FileLock(folder / _NAME, timeout=0, thread_local=False)
     try:
         lock.acquire()
-    except (Timeout, OSError, NotImplementedError) as error:
-        return isinstance(error, Timeout)
+    except Timeout:
+        return True
+    except (OSError, NotImplementedError):
+        return None
     lock.release()
     return False

@@ -21,11 +21,12 @@ from trainer_core.events import (
     Validation,
     from_json_line,
 )
+from trainer_core.run_lock import is_locked
 from trainer_core.runfolder import RunFolder, read_events, write_atomically
 
 NOTES = "notes.json"
 LIVE_S = 120.0
-"""A run without an end whose record grew within this time counts as going on."""
+"""A run without end and lock whose record grew within this time counts as going on."""
 
 _STEP = b'{"event": "step"'
 
@@ -184,16 +185,18 @@ def _record(
     folder: Path, events: Sequence[Event], notes: RunNotes, changed: float
 ) -> RunRecord | None:
     facts: dict[str, Any] = {}
+    bests: list[Validation] = []
     for event in events:
         match event:
             case Started():
                 facts.update(config=event.config, device=event.device, state="", failure="")
+                bests = [best for best in bests if not event.undoes(best)]
             case Data():
                 facts["rows"] = event.rows_used
             case Step():
                 facts.update(steps=event.step, loss=event.loss)
             case Validation(best=True):
-                facts.update(best_loss=event.loss, best_step=event.step)
+                bests.append(event)
             case Failed():
                 facts.update(state="failed", failure=event.what)
             case Finished():
@@ -202,10 +205,18 @@ def _record(
                 pass
     if "config" not in facts:
         return None
+    if bests:
+        facts.update(best_loss=bests[-1].loss, best_step=bests[-1].step)
     if not facts["state"]:
-        facts["state"] = "running" if time.time() - changed < LIVE_S else "interrupted"
+        facts["state"] = "running" if _goes_on(folder, changed) else "interrupted"
     began = _began(folder, changed)
     return RunRecord(folder=folder, notes=notes, changed=changed, began=began, **facts)
+
+
+def _goes_on(folder: Path, changed: float) -> bool:
+    """Whether a process is at a run: it holds its lock, or where there is none, has just told."""
+    held = is_locked(folder)
+    return time.time() - changed < LIVE_S if held is None else held
 
 
 def _began(folder: Path, otherwise: float) -> float:

@@ -12,7 +12,8 @@ from app.training.messages import JobKind
 from trainer_core.config import RunConfig
 from trainer_core.control import Control, Question
 from trainer_core.errors import TrainerError
-from trainer_core.events import Event, Stage
+from trainer_core.events import Event, Failed, Finished, Paused, Resumed, Stage
+from trainer_core.runfolder import RunFolder, read_events
 
 if TYPE_CHECKING:
     from trainer_core.backend import Machine
@@ -110,13 +111,27 @@ class Train:
         self.control = Control()
 
     def run(self, emit: Callable[[Event], None]) -> object:
-        """Train; the result is the `Finished` event."""
+        """Train; the result is the `Finished` event. A run that goes on tells its past first."""
         from trainer_core import backend
 
         backend.prepare()
+        if self.config.resume:
+            for event in past(Path(self.config.resume)):
+                emit(event)
         from trainer_core.run import train
 
         return train(self.config, emit, self.control)
+
+
+def past(folder: Path) -> list[Event]:
+    """What a run has told until now, but for how it ended.
+
+    Raises:
+        TrainerError: its record cannot be read.
+    """
+    record = RunFolder(folder.expanduser()).events
+    told = read_events(record) if record.exists() else []
+    return [event for event in told if not isinstance(event, Failed | Finished | Paused | Resumed)]
 
 
 class Export:

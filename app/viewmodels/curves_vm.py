@@ -43,6 +43,7 @@ class CurvesViewModel(QObject):
         super().__init__(parent)
         self.method = "sft"
         self.best_step: int | None = None
+        self._bests: list[int] = []
         self.hover_step: float | None = None
         self.axis: Axis = "step"
         self.log = False
@@ -143,6 +144,7 @@ class CurvesViewModel(QObject):
         for series in self._series.values():
             series.clear()
         self.best_step = None
+        self._bests = []
         self.hover_step = None
         self.epoch_steps = []
         self.alerts = {}
@@ -153,8 +155,7 @@ class CurvesViewModel(QObject):
         """Note an event; `flush` tells the view."""
         match event:
             case Started():
-                if event.resumed_from is None:
-                    self.clear()
+                self._go_back(event.resumed_from or 0)
                 method = str(event.config.get("method", self.method))
                 self.set_method(plotted_as(method, event.config.get("preference_loss")))
             case Step():
@@ -164,12 +165,27 @@ class CurvesViewModel(QObject):
                 self._append(event, validation=True)
                 if event.best:
                     self.best_step = event.step
+                    self._bests.append(event.step)
 
     def flush(self) -> None:
         """Tell the view once about everything taken since the last time."""
         if self._dirty:
             self._dirty = False
             self.data_changed.emit()
+
+    def _go_back(self, step: int) -> None:
+        """Forget what comes after a step; 0 forgets the run."""
+        if step == 0:
+            self.clear()
+            return
+        for series in self._series.values():
+            series.cut_after(step)
+        self._places.cut_after(step)
+        self._bests = [best for best in self._bests if best <= step]
+        self.best_step = self._bests[-1] if self._bests else None
+        self.epoch_steps = [begun for begun in self.epoch_steps if begun <= step]
+        self.alerts = {at: text for at, text in self.alerts.items() if at <= step}
+        self._dirty = True
 
     def _note(self, event: Step) -> None:
         before = self._places.epoch

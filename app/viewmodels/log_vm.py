@@ -136,7 +136,7 @@ class LogViewModel(QObject):
         self._last_stage = ""
         versions = f", MLX {event.versions['mlx']}" if "mlx" in event.versions else ""
         method = str(event.config.get("method", "")).upper()
-        again = "" if event.resumed_from is None else f", going on from step {event.resumed_from}"
+        again = "" if not event.resumed_from else f", going on from step {event.resumed_from:,}"
         name = Path(event.run).name
         self._add(f"{method} run {name} started on {event.device}{versions}{again}".strip())
 

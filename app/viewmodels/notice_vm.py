@@ -12,7 +12,7 @@ from app.viewmodels.wording import count, duration, sentence_case
 from trainer_core.events import Finished, Warned
 
 NoticeLevel = Literal["info", "warning", "error", "success"]
-NoticeAction = Literal["show_log", "open_log_file", "export", "open_run"]
+NoticeAction = Literal["show_log", "open_log_file", "export", "open_run", "continue_run", "go_runs"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,10 @@ class Places:
         self._size += 1
         self.epoch = epoch
 
+    def cut_after(self, step: int) -> None:
+        """Forget the steps after one."""
+        self._size = int(np.searchsorted(self.steps, step, side="right"))
+
     def x_of(self, steps: Floats, axis: Axis) -> Floats:
         """Where steps [n] lie."""
         if axis == "step" or not self._size:

@@ -27,6 +27,8 @@ class QueuedRun:
     def title(self) -> str:
         """What it is, in a line."""
         config = self.config
+        if config.resume:
+            return f"Continue {Path(config.resume).name}"
         length = f"{config.epochs:g} epochs" if config.epochs else f"{config.iters or 100:,} steps"
         names = f"{Path(config.model).name} on {Path(config.data).name}"
         named = f"{config.run_name}: " if config.run_name else ""

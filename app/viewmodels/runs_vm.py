@@ -123,12 +123,20 @@ class RunsViewModel(QObject):
         self._line.close()
 
     def look(self) -> None:
-        """See what has become of the runs."""
-        if self._line.busy:
-            return
+        """See what has become of the runs, unless that is being done."""
+        if not self._line.busy:
+            self.read(lambda _: None)
+
+    def read(self, then: Callable[[list[RunRecord]], None]) -> None:
+        """Read all runs, and hand them on."""
         known = {record.folder: record for record in self.records or ()}
         parents = self.parents()
-        self._line.run(lambda task: scan_runs(task, parents, known), self._on_scanned)
+
+        def done(records: list[RunRecord]) -> None:
+            self._on_scanned(records)
+            then(records)
+
+        self._line.run(lambda task: scan_runs(task, parents, known), done)
 
     def parents(self) -> list[Path]:
         """Folders that runs went to."""

@@ -76,8 +76,7 @@ class SamplesViewModel(QObject):
         """Note an event; `flush` tells the view."""
         match event:
             case Started():
-                if event.resumed_from is None:
-                    self.clear()
+                self._go_back(event.resumed_from or 0)
                 self.prompts = list(event.config.get("sample_prompts") or ())
                 self.chosen = self.prompts[0] if self.prompts else ""
                 self._dirty = True
@@ -86,6 +85,13 @@ class SamplesViewModel(QObject):
                 self._dirty = True
             case _:
                 pass
+
+    def _go_back(self, step: int) -> None:
+        """Forget what was answered after a step; 0 forgets the run."""
+        if step == 0:
+            self.clear()
+        for prompt, answers in self._answers.items():
+            self._answers[prompt] = {at: text for at, text in answers.items() if at <= step}
 
     def flush(self) -> None:
         """Tell the view once about everything taken since the last time."""

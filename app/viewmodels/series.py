@@ -79,6 +79,10 @@ class Series:
         self._smoothed[self._size] = self._next_average(value)
         self._size += 1
 
+    def cut_after(self, step: float) -> None:
+        """Forget the points after a step."""
+        self._cut(int(np.searchsorted(self.steps, step, side="right")))
+
     def clear(self) -> None:
         """Forget all points; the smoothing stays."""
         self._size = 0

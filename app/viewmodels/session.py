@@ -180,12 +180,16 @@ class Session(QObject):
                 Notice("error", "This configuration cannot start", f"{form.status}{rest}.")
             )
             return False
+        self.start_or_queue(config)
+        return True
+
+    def start_or_queue(self, config: RunConfig) -> None:
+        """Begin a run; while the engine is at work, put it in the line."""
         if self.busy:
             queued = self.queue.add(config)
             self.log.say(f"In the queue: {queued.title}")
         else:
             self.start(config)
-        return True
 
     def start_next(self) -> None:
         """Begin the first run of the line, if the engine is free and the line is not held."""

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
+
+from app.reading.runs import RunRecord
 
 CONFIG_FILES = "Configurations (*.yaml *.yml *.json)"
 
@@ -27,6 +29,23 @@ def ask_to_stop(parent: QWidget, when_yes: Callable[[], None]) -> QMessageBox:
     box.buttonClicked.connect(lambda button: when_yes() if button is stop else None)
     box.open()
     return box
+
+
+def ask_for_steps(
+    parent: QWidget, record: RunRecord, when_chosen: Callable[[RunRecord, int], None]
+) -> QInputDialog:
+    """Ask how many steps a run that is done is to have in all."""
+    dialog = QInputDialog(parent)
+    dialog.setWindowTitle(f"Continue {record.title}")
+    dialog.setLabelText(f"It took its {record.steps:,} steps. How many is it to have in all?")
+    dialog.setInputMode(QInputDialog.InputMode.IntInput)
+    dialog.setIntRange(record.steps + 1, 10_000_000)
+    dialog.setIntValue(2 * record.steps)
+    dialog.setOkButtonText("Continue")
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.intValueSelected.connect(lambda steps: when_chosen(record, steps))
+    dialog.open()
+    return dialog
 
 
 def ask_for_config(parent: QWidget, folder: Path, when_chosen: Callable[[Path], None]) -> None:

@@ -23,6 +23,8 @@ WORDS = {
     "open_log_file": "Open log folder",
     "export": "Export adapter\N{HORIZONTAL ELLIPSIS}",
     "open_run": "Open run folder",
+    "continue_run": "Continue",
+    "go_runs": "All runs",
 }
 
 

@@ -22,11 +22,13 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from app.reading.runs import RunRecord
+from app.viewmodels.going_on import needs_more_steps, why_not
 from app.viewmodels.judged_vm import JudgedRowsViewModel
 from app.viewmodels.queue_vm import QueueViewModel
 from app.viewmodels.run_table import BEGAN, BEST, DATA, METHOD, NAME, STATE, STEPS
 from app.viewmodels.runs_vm import RunsViewModel
 from app.viewmodels.wording import count
+from app.views.dialogs import ask_for_steps
 from app.views.empty_state import EmptyState
 from app.views.export_dialog import open_folder
 from app.views.overlay_plot import OverlayPlot
@@ -38,7 +40,8 @@ from app.views.theme import Theme, set_role
 ROW_HEIGHT = 28
 _TIPS = {
     "use": "Fill the form with the settings of this run",
-    "fork": "Train on from one of this run's adapters, with other settings if you like",
+    "continue": "Go on with this run from its last checkpoint, exactly as if it had not ended",
+    "fork": "Begin a new run from one of this run's adapters, with other settings if you like",
     "export": "Write this run's adapter as mlx-lm reads it, and prove it",
     "open": "Show the files of the run",
     "remove": "Move the run folder to the bin",
@@ -51,10 +54,12 @@ class RunsPage(QWidget):
     Signals:
         used: the form has a run's settings now.
         export_asked(Path): export a run's adapter.
+        continue_asked(RunRecord, int | None): go on with a run, to so many steps if given.
     """
 
     used = Signal(str)
     export_asked = Signal(object)
+    continue_asked = Signal(object, object)
 
     def __init__(
         self,
@@ -75,7 +80,8 @@ class RunsPage(QWidget):
             name: QPushButton(text)
             for name, text in (
                 ("use", "Use settings"),
-                ("fork", "Go on\N{HORIZONTAL ELLIPSIS}"),
+                ("continue", "Continue"),
+                ("fork", "Fork\N{HORIZONTAL ELLIPSIS}"),
                 ("export", "Export\N{HORIZONTAL ELLIPSIS}"),
                 ("open", "Open"),
                 ("remove", "Delete"),
@@ -100,6 +106,11 @@ class RunsPage(QWidget):
             button.setEnabled(bool(chosen) if name == "remove" else one is not None)
         has_adapter = one is not None and bool(one.checkpoints())
         self.buttons["fork"].setEnabled(has_adapter)
+        why = why_not(one) if one is not None else ""
+        self.buttons["continue"].setEnabled(one is not None and not why)
+        self.buttons["continue"].setToolTip(why or _TIPS["continue"])
+        more = one is not None and needs_more_steps(one)
+        self.buttons["continue"].setText("Continue\N{HORIZONTAL ELLIPSIS}" if more else "Continue")
         self.buttons["export"].setEnabled(has_adapter)
         self._select_again()
 
@@ -152,6 +163,7 @@ class RunsPage(QWidget):
         self.plot.metric_chosen.connect(vm.set_metric)
         self.details.notes_written.connect(vm.set_notes)
         self.buttons["use"].clicked.connect(self._on_use_clicked)
+        self.buttons["continue"].clicked.connect(self._on_continue_clicked)
         self.buttons["fork"].clicked.connect(self._on_fork_clicked)
         self.buttons["export"].clicked.connect(self._on_export_clicked)
         self.buttons["open"].clicked.connect(self._on_open_clicked)
@@ -223,6 +235,15 @@ class RunsPage(QWidget):
     def _taken(self, record: RunRecord, done: bool) -> None:
         if done:
             self.used.emit(record.title)
+
+    def _on_continue_clicked(self) -> None:
+        record = self._one()
+        if record is None:
+            return
+        if needs_more_steps(record):
+            ask_for_steps(self, record, self.continue_asked.emit)
+        else:
+            self.continue_asked.emit(record, None)
 
     def _on_fork_clicked(self) -> None:
         button = self.buttons["fork"]

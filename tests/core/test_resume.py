@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 from tests.core.runs import GOLDEN, Ran, fresh_config, run, small_config, warm_adapter
+from tests.core.same_run import differences
 from trainer_core.config import RunConfig
 from trainer_core.config_io import load_config
 from trainer_core.control import Control
@@ -32,54 +32,10 @@ from trainer_core.run_lock import is_locked
 from trainer_core.runfolder import RunFolder, read_events
 
 STEPS = 8
-# What depends on the machine's mood rather than on the run.
-_CLOCKED = ("tokens_per_s", "supervised_tokens_per_s", "peak_memory_bytes", "seconds")
 
 
 class Killed(BaseException):
     """Stands for kill -9: nothing of ours catches it."""
-
-
-def told(folder: RunFolder) -> list[dict[str, Any]]:
-    """The steps, validations and answers that the record tells of, without times."""
-    found = []
-    for event in read_events(folder.events):
-        if isinstance(event, Step | Validation | Sample):
-            values = {name: getattr(event, name) for name in event.__dataclass_fields__}
-            found.append(
-                {"event": event.name, **{k: values[k] for k in values if k not in _CLOCKED}}
-            )
-    return found
-
-
-def arrays(folder: Path) -> dict[str, np.ndarray]:
-    """Everything in the safetensors of a folder."""
-    return {
-        f"{file.name}:{name}": array
-        for file in sorted(folder.glob("*.safetensors"))
-        for name, array in load_file(file).items()
-    }
-
-
-def state(folder: RunFolder, step: int) -> dict[str, Any]:
-    text = (folder.checkpoint(step) / "state.json").read_text()
-    return {k: v for k, v in json.loads(text).items() if k != "seconds"}
-
-
-def assert_same(got: RunFolder, wanted: RunFolder, step: int = STEPS) -> None:
-    """Bit for bit: adapters, moments, loop state and everything told."""
-    assert told(got) == told(wanted)
-    for one, other in (
-        (got.adapter, wanted.adapter),
-        (got.best, wanted.best),
-        (got.checkpoint(step), wanted.checkpoint(step)),
-    ):
-        mine, theirs = arrays(one), arrays(other)
-        assert set(mine) == set(theirs)
-        for name in mine:
-            assert mine[name].dtype == theirs[name].dtype
-            assert mine[name].tobytes() == theirs[name].tobytes(), name
-    assert state(got, step) == state(wanted, step)
 
 
 def kill_after(config: RunConfig, step: int, event: type[Event] = Step) -> RunFolder:
@@ -126,7 +82,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path: Path, method: str, more: Any
     whole = run(fresh_config(tmp_path / "whole", method, model=str(model), **given)).folder
     killed = kill_after(fresh_config(tmp_path / "killed", method, model=str(model), **given), 5)
     assert resumed(killed).of(Started)[0].resumed_from == 3
-    assert_same(killed, whole)
+    assert differences(killed, whole, STEPS) == []
 
 
 def mixed_model(folder: Path) -> Path:
@@ -160,7 +116,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, at_once: bool) -> Non
     again = resumed(stopped.folder)
     assert again.of(Started)[0].resumed_from == 4
     assert [event.step for event in again.of(Validation)] == ([4] if at_once else []) + [6, 8]
-    assert_same(stopped.folder, whole)
+    assert differences(stopped.folder, whole, STEPS) == []
 
 
 @pytest.mark.parametrize("event", [Data, Validation, Checkpoint, Sample])
@@ -171,7 +127,7 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(
     whole = run(short(tmp_path / "whole", "dpo", **prompts)).folder
     killed = kill_after(short(tmp_path / "killed", "dpo", **prompts), 0, event)
     assert resumed(killed).of(Started)[0].resumed_from == 0
-    assert_same(killed, whole)
+    assert differences(killed, whole, STEPS) == []
 
 
 def test_a_warm_start_is_not_needed_any_more(tmp_path: Path) -> None:
@@ -181,7 +137,7 @@ def test_a_warm_start_is_not_needed_any_more(tmp_path: Path) -> None:
     killed = kill_after(small_config(tmp_path / "killed", "dpo", **more), 5)
     shutil.rmtree(warm)
     resumed(killed)
-    assert_same(killed, whole)
+    assert differences(killed, whole, STEPS) == []
     assert load_config(killed.config).warm_start == str(warm)
 
 
@@ -192,9 +148,9 @@ def test_more_and_fewer_steps(tmp_path: Path) -> None:
     few = kill_after(short(tmp_path / "few", **more), 6)
     # Margins grow, so best/ is of step 6 by now, which the shorter run never comes to.
     resumed(few, iters=4)
-    assert_same(few, half, 4)
+    assert differences(few, half, 4) == []
     resumed(half, iters=STEPS)
-    assert_same(half, whole)
+    assert differences(half, whole, STEPS) == []
 
 
 def test_a_checkpoint_that_is_cut_short_is_passed_over(tmp_path: Path) -> None:
@@ -206,7 +162,7 @@ def test_a_checkpoint_that_is_cut_short_is_passed_over(tmp_path: Path) -> None:
     ran = resumed(killed)
     assert ran.of(Started)[0].resumed_from == 4
     assert [w.message for w in ran.of(Warned) if w.code == "checkpoint"]
-    assert_same(killed, whole)
+    assert differences(killed, whole, STEPS) == []
     assert killed.checkpoint_steps() == [6, 8]
 
 
@@ -344,4 +300,4 @@ def test_a_listener_that_fails_loses_no_step(tmp_path: Path) -> None:
     failed = RunFolder(tmp_path / "fails" / "r")
     assert failed.checkpoint_steps() == [3, 5]
     assert resumed(failed).of(Started)[0].resumed_from == 5
-    assert_same(failed, whole)
+    assert differences(failed, whole, STEPS) == []

@@ -72,8 +72,11 @@ def without_start(config: RunConfig, session: Session) -> RunConfig:
 
 
 def refuse_nothing_left(session: Session, total: int) -> None:
-    """Raise an error if the run has all its steps."""
-    if session.step >= total:
+    """Raise an error if the run has more steps already than it is to have.
+
+    One that has them all, but was killed before it had said so, still has its adapter to save.
+    """
+    if session.step > total:
         raise _nothing_left(session.run, f"it is at step {session.step} of {total}")
 
 

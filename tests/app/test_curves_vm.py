@@ -83,10 +83,18 @@ def test_a_new_run_begins_empty_and_a_resumed_one_goes_on() -> None:
     vm.take(started(RUN))
     for number in range(1, 8):
         vm.take(step(number))
+    for number, best in ((2, True), (6, True)):
+        vm.take(validation(number, best=best))
+    vm.mark(6, "an alert")
     vm.take(started(RUN, session=2, resumed_from=4))
+    assert [x for x, _ in points(vm, "loss", "train")] == [1, 2, 3, 4]
+    assert (vm.best_step, vm.alerts) == (2, {})
     vm.take(step(5, loss=9.0))
     assert [x for x, _ in points(vm, "loss", "train")] == [1, 2, 3, 4, 5]
     assert points(vm, "loss", "train")[-1] == (5, 9.0)
+    vm.take(started(RUN, session=3, resumed_from=0))
+    assert vm.empty
+    vm.take(step(1))
     vm.take(started(RUN))
     assert vm.empty
 

@@ -74,6 +74,19 @@ def test_arrows_move_the_cursor_of_the_curves(qtbot: QtBot, strip: SampleStrip) 
     assert strip.answer.toPlainText() == "at 10"
 
 
+def test_what_a_resumed_run_will_answer_again_is_forgotten() -> None:
+    vm = SamplesViewModel(CurvesViewModel())
+    config = {"sample_prompts": ["a"]}
+    first = Started(run="r", config=config, device="d", versions={})
+    vm.take(first)
+    for number in (0, 5, 10):
+        vm.take(Sample(number, "a", f"answer {number}"))
+    vm.take(replace(first, session=2, resumed_from=5))
+    assert vm.steps == [0, 5]
+    vm.take(replace(first, session=3, resumed_from=0))
+    assert vm.steps == []
+
+
 def test_prompts_are_chosen_and_others_answers_are_left_out(
     qtbot: QtBot, strip: SampleStrip
 ) -> None:

@@ -23,6 +23,7 @@ from trainer_core.events import (
     Data,
     Event,
     Sample,
+    Stage,
     Started,
     Step,
     Validation,
@@ -130,6 +131,31 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(
     assert differences(killed, whole, STEPS) == []
 
 
+@pytest.mark.parametrize("last", [Checkpoint, Stage])
+def test_a_run_that_was_killed_after_its_last_step_only_saves(
+    tmp_path: Path, last: type[Event]
+) -> None:
+    whole = run(short(tmp_path / "whole")).folder
+    seen: list[Event] = []
+
+    def when(event: Event) -> None:
+        seen.append(event)
+        steps = [e for e in seen if isinstance(e, Step)]
+        saving = isinstance(event, Checkpoint) and event.step == STEPS and not event.best
+        if isinstance(event, Stage) and len(steps) == STEPS and last is Stage:
+            saving = event.message == "Saving the adapter"
+        if saving:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(short(tmp_path / "killed", run_name="r"), when=when)
+    killed = RunFolder(tmp_path / "killed" / "r")
+    ran = resumed(killed)
+    assert not ran.of(Step)
+    assert not ran.of(Validation)
+    assert differences(killed, whole, STEPS) == []
+
+
 def test_a_warm_start_is_not_needed_any_more(tmp_path: Path) -> None:
     warm = warm_adapter(tmp_path / "warm")
     more: dict[str, Any] = {"warm_start": str(warm), "iters": STEPS, "save_every": 3}
@@ -232,7 +258,7 @@ def test_another_chat_template_is_refused(tmp_path: Path) -> None:
         ({"seed": 9}, "seed = 9 cannot be used with resume: the run has 0"),
         ({"rnak": 5}, "there is no option rnak"),
         ({"iters": 0}, "iters = 0 is not allowed"),
-        ({"iters": 3}, "is done: it is at step 3 of 3"),
+        ({"iters": 2}, "is done: it is at step 3 of 2"),
     ],
 )
 def test_what_may_not_change(tmp_path: Path, given: dict[str, Any], message: str) -> None:

@@ -10,7 +10,7 @@ from typing import cast
 import shiboken6
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.awake import Awake
 from app.crash import FaultReporter
@@ -27,6 +27,7 @@ from app.viewmodels.notice_vm import Notice, error_notice
 from app.viewmodels.row_edits import RowEdits
 from app.viewmodels.runs_vm import RunsViewModel
 from app.viewmodels.session import Session
+from app.viewmodels.tour_vm import Place, TourViewModel
 from app.viewmodels.try_vm import TryViewModel
 from app.views.actions import make_actions
 from app.views.commands import WindowCommands
@@ -44,6 +45,7 @@ from app.views.progress_panel import ProgressPanel
 from app.views.resume_commands import ResumeCommands
 from app.views.runs_page import RunsPage
 from app.views.theme import Theme, ThemeMode
+from app.views.tour import Tour
 from app.views.try_page import TryPage
 from trainer_core.errors import TrainerError
 
@@ -105,6 +107,8 @@ class Application(QObject):
         self.pages = PageCommands(
             self.window, self.session, self.runs, self.data, self.commands, self.awake
         )
+        self.tour = TourViewModel(self)
+        self._show_tour()
         self.resuming = ResumeCommands(
             self.window, self.session, self.runs, self.settings, self.commands
         )
@@ -118,6 +122,13 @@ class Application(QObject):
         self.faults.install()
         self.window.show()
         self.session.open(warm_up=warm_up, model=str(self.form.values.get("model") or ""))
+
+    def welcome(self) -> None:
+        """Show the tour at the very first start; offer to go on with what was interrupted."""
+        if not self.settings.tour_seen:
+            self.settings.tour_seen = True
+            self.tour.begin()
+        self.resuming.look_for_interrupted()
 
     def shut_down(self) -> None:
         """Save the settings and end the engine thread; blocks until it is gone."""
@@ -165,6 +176,17 @@ class Application(QObject):
         meter.details_asked.connect(self.fit_dialog.show)
         return window
 
+    def _show_tour(self) -> None:
+        window, table = self.window, self.window.actions_table
+        places: dict[Place, QWidget] = {
+            "form": window.panels.form,
+            "start": window.tool_button(table.start),
+            "pages": window.pages.tabs,
+            "export": window.tool_button(table.export),
+        }
+        Tour(self.tour, window, places, self.theme)
+        table.tour.triggered.connect(self.tour.begin)
+
     def _restore(self) -> None:
         self.window.restore(self.settings)
         self.window.actions_table.show_log.setChecked(self.settings.log_open)
@@ -200,7 +222,7 @@ def main(arguments: list[str], paths: AppPaths | None = None) -> int:
     signals = UnixSignals(application)
     signals.received.connect(application.commands.stop_and_close)
     application.open()
-    application.resuming.look_for_interrupted()
+    application.welcome()
     for name in arguments[1:]:
         if Path(name).is_file():
             application.commands.open_config(Path(name))

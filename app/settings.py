@@ -32,6 +32,7 @@ class Settings:
         model_folders: folders in which to look for models too.
         queue: settings of the runs that still waited.
         interruptions: those that the user was told of.
+        tour_seen: the tour was shown at a start.
     """
 
     version: int = VERSION
@@ -48,6 +49,7 @@ class Settings:
     model_folders: list[str] = field(default_factory=list)
     queue: list[dict[str, Any]] = field(default_factory=list)
     interruptions: list[str] = field(default_factory=list)
+    tour_seen: bool = False
 
     def remember(self, path: Path) -> None:
         """Put a configuration file at the head of the recent ones."""

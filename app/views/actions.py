@@ -56,6 +56,7 @@ _TABLE = {
     "go_runs": _Entry("R&uns", key="Ctrl+5"),
     "page_training": _Entry("&Training curves", key="Alt+1"),
     "page_diagnostics": _Entry("&Diagnostic curves", key="Alt+2"),
+    "tour": _Entry("&Tour", "Show what is where"),
     "open_log_file": _Entry("Open &log folder", "Technical details of what went wrong"),
     "about": _Entry("&About Burnish"),
 }
@@ -87,6 +88,7 @@ class Actions:
     go_runs: QAction
     page_training: QAction
     page_diagnostics: QAction
+    tour: QAction
     open_log_file: QAction
     about: QAction
 

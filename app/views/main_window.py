@@ -101,6 +101,10 @@ class MainWindow(QMainWindow):
         self._run_name.setText(text)
         self._run_name.setToolTip(tip)
 
+    def tool_button(self, action: QAction) -> QWidget:
+        """Where a command stands in the tool bar."""
+        return self._tools.widgetForAction(action)
+
     def restore(self, settings: Settings) -> None:
         """Put everything where it was."""
         if settings.geometry:
@@ -130,7 +134,7 @@ class MainWindow(QMainWindow):
 
     def _build_tool_bar(self) -> None:
         table = self.actions_table
-        bar = QToolBar("Main")
+        bar = self._tools = QToolBar("Main")
         bar.setObjectName("tools")
         bar.setMovable(False)
         bar.setIconSize(QSize(18, 18))
@@ -178,7 +182,7 @@ class MainWindow(QMainWindow):
                 self._theme_menu(),
                 table.show_log,
             ],
-            "&Help": [table.open_log_file, table.about],
+            "&Help": [table.tour, None, table.open_log_file, table.about],
         }
         for title, entries in menus.items():
             menu = self.menuBar().addMenu(title)

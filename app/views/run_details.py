@@ -6,7 +6,7 @@ from datetime import datetime
 from html import escape
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -126,7 +126,7 @@ class RunDetails(QFrame):
             item = QTableWidgetItem(text)
             item.setToolTip(text)
             if column and len(chosen) > 1:
-                item.setForeground(QColor(run_colour(self._theme.palette, column - 1)))
+                item.setIcon(_swatch(run_colour(self._theme.palette, column - 1)))
             table.setHorizontalHeaderItem(column, item)
         table.setRowCount(len(rows))
         for place, row in enumerate(rows):
@@ -157,6 +157,19 @@ def _facts(record: RunRecord) -> str:
 
 def _several(n: int) -> str:
     return "" if n == 0 else f"{n} runs are selected. Their differences are on the other tab."
+
+
+def _swatch(colour: str) -> QIcon:
+    """A dot in the colour of a run's curve."""
+    picture = QPixmap(24, 24)
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(colour))
+    painter.drawEllipse(4, 4, 16, 16)
+    painter.end()
+    return QIcon(picture)
 
 
 def _line(placeholder: str, name: str) -> QLineEdit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from app.paths import resources_folder
 from app.reading.background import Task
 from trainer_core.errors import ModelError
 from trainer_core.model_files import read_json, read_tensors
@@ -20,6 +22,14 @@ SAMPLE = "sample"
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json")
 _LM_STUDIO = ("~/.lmstudio/models", "~/.cache/lm-studio/models")
 _DEPTH = 3
+FAST_PATHS = {
+    "head": "fast heads",
+    "segments": "segments",
+    "prefix": "shared prompts",
+    "blocks": "the flash head",
+    "packing": "packing into one row",
+}
+"""As `resources/families.json` has them, and in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,7 @@ class ModelInfo:
         precision: `4 bit`, `bfloat16` and the like.
         context: tokens that it was made for.
         licence: as its README names it.
+        lacks: fast paths that its family does not have, None if that is not known.
         problem: why it cannot be trained, or an empty string.
         try_this: what to do about it.
     """
@@ -51,6 +62,7 @@ class ModelInfo:
     precision: str = ""
     context: int | None = None
     licence: str = ""
+    lacks: tuple[str, ...] | None = None
     problem: str = ""
     try_this: str = ""
 
@@ -134,7 +146,8 @@ def describe(info: ModelInfo) -> ModelInfo:
     """The same model with what its files say."""
     folder = info.folder
     if info.name == SAMPLE and not (folder / "config.json").is_file():
-        return replace(info, family="llama", where="made when the first run starts")
+        where = "made when the first run starts"
+        return replace(info, family="llama", where=where, lacks=_lacks("llama"))
     info = replace(info, size=_size(folder), licence=_licence(folder))
     try:
         config = read_json(folder / "config.json")
@@ -153,9 +166,23 @@ def describe(info: ModelInfo) -> ModelInfo:
         parameters=sum(tensor.parameters for tensor in tensors),
         precision=_precision(config, [tensor.dtype for tensor in tensors]),
         context=_whole(text.get("max_position_embeddings")),
+        lacks=_lacks(str(config.get("model_type", ""))),
         problem=problem,
         try_this=hint,
     )
+
+
+def _lacks(family: str) -> tuple[str, ...] | None:
+    """The fast paths that a family does not have, in words; None for one that was never tried."""
+    had = _families().get(family)
+    return (
+        None if had is None else tuple(word for key, word in FAST_PATHS.items() if key not in had)
+    )
+
+
+@cache
+def _families() -> dict[str, list[str]]:
+    return json.loads((resources_folder() / "families.json").read_text(encoding="utf-8"))
 
 
 def _problem(folder: Path, config: dict[str, Any]) -> tuple[str, str]:

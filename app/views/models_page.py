@@ -166,7 +166,18 @@ def _verdict(model: ModelInfo, chosen: str) -> str:
     if model.problem:
         said = (model.problem, model.try_this)
         return " ".join(sentence_case(part.rstrip(".")) + "." for part in said if part)
-    return "The form has this model." if model.name == chosen else "Can be trained."
+    first = "The form has this model." if model.name == chosen else "Can be trained."
+    return f"{first} {_fast_paths(model)}"
+
+
+def _fast_paths(model: ModelInfo) -> str:
+    if model.lacks is None:
+        return "Which fast paths apply is checked when a run begins."
+    if not model.lacks:
+        return "All fast paths apply."
+    *others, last = model.lacks
+    words = f"{', '.join(others)} and {last}" if others else last
+    return f"Fast paths apply, but for {words}."
 
 
 def _make_table(vm: ModelsViewModel) -> QTableView:

@@ -16,7 +16,7 @@ from app.reading.models import ModelInfo, describe, hub_cache
 from app.settings import Settings
 from app.viewmodels.config_vm import ConfigViewModel
 from app.viewmodels.models_vm import ModelsViewModel, parameters_text
-from app.views.models_page import ModelsPage
+from app.views.models_page import ModelsPage, _verdict
 
 pytestmark = pytest.mark.gui
 
@@ -83,11 +83,27 @@ def test_a_cached_model_is_the_revision_that_main_names(page: ModelsPage) -> Non
 def test_a_model_is_taken_into_the_form(qtbot: QtBot, page: ModelsPage) -> None:
     page.table.selectRow(2)
     assert "llama" in page.facts.text()
-    assert page.problem.text() == "Can be trained."
+    assert page.problem.text() == "Can be trained. All fast paths apply."
     qtbot.mouseClick(page.buttons["use"], Qt.MouseButton.LeftButton)
     assert page._vm.chosen == "org/small-llama"
-    assert page.problem.text() == "The form has this model."
+    assert page.problem.text() == "The form has this model. All fast paths apply."
     assert not page.buttons["use"].isEnabled()
+
+
+@pytest.mark.parametrize(
+    ("family", "told"),
+    [
+        ("gpt2", "Fast paths apply, but for packing into one row."),
+        ("qwen3_next", "Fast paths apply, but for shared prompts and packing into one row."),
+        ("plamo", "Which fast paths apply is checked when a run begins."),
+    ],
+)
+def test_what_a_family_lacks_is_told(
+    golden: Path, tmp_path: Path, page: ModelsPage, family: str, told: str
+) -> None:
+    folder = copy_model(golden, tmp_path / "m", model_type=family)
+    model = describe(ModelInfo("m", "m", "here", folder))
+    assert _verdict(model, "").endswith(told)
 
 
 def test_what_cannot_be_trained_says_why(page: ModelsPage) -> None:

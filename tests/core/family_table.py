@@ -1,10 +1,11 @@
 """What each family of the catalogue can do, as the page docs/families.md says it.
 
-`python -m tests.core.family_table` writes the page anew.
+`python -m tests.core.family_table` writes the page anew, and the same for the app.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from trainer_core.backend import prepare
@@ -21,6 +22,9 @@ from trainer_core.model.targets import choose  # noqa: E402
 from trainer_core.model.trainable import check_trainable  # noqa: E402
 
 PAGE = Path(__file__).parents[2] / "docs" / "families.md"
+RESOURCE = Path(__file__).parents[2] / "resources" / "families.json"
+
+_COLUMNS = ("head", "segments", "prefix", "blocks", "packing")
 
 _TOP = """# Families of models
 
@@ -74,7 +78,21 @@ def page() -> str:
     return _TOP + "\n".join(row(name) for name in CATALOGUE) + "\n"
 
 
+def resource(page: str) -> str:
+    """Family -> the fast paths that it has, as JSON; none for a family that is refused."""
+    found: dict[str, list[str]] = {}
+    for line in page.splitlines():
+        name, *marks = [cell.strip() for cell in line.strip("| ").split("|")]
+        if name in CATALOGUE:
+            had = [c for c, mark in zip(_COLUMNS, marks, strict=False) if mark == "yes"]
+            # Of a family in several forms, what all of them have.
+            family = name.split()[0]
+            found[family] = [c for c in had if c in found.get(family, had)]
+    return json.dumps(found, indent=1) + "\n"
+
+
 if __name__ == "__main__":
     mx.disable_compile()  # compiling dozens of small kernels takes longer than running them
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")
+    RESOURCE.write_text(resource(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

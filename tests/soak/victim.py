@@ -44,6 +44,8 @@ def main() -> int:
 
     executioner.arm()
     run = Path(told["output"]) / "r"
+    if is_over(run):  # it was killed on its way out
+        return 0
     if (run / "config.yaml").exists():
         config = load_config(None, {"resume": str(run)})
     else:
@@ -53,6 +55,15 @@ def main() -> int:
     if told["tally"]:
         Path(told["tally"]).write_text(json.dumps(executioner.calls))
     return 0
+
+
+def is_over(run: Path) -> bool:
+    """Whether a run has said that it is done."""
+    from trainer_core.events import Finished
+    from trainer_core.runfolder import RunFolder, read_events
+
+    record = RunFolder(run).events
+    return record.exists() and any(isinstance(e, Finished) for e in read_events(record)[-1:])
 
 
 def config_of(output: str, method: str) -> dict[str, Any]:

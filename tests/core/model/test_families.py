@@ -138,6 +138,8 @@ def test_the_page_says_what_is_so() -> None:
     assert family_table.PAGE.read_text(encoding="utf-8") == family_table.page(), (
         "write it anew with `python -m tests.core.family_table`"
     )
+    resource = family_table.resource(family_table.PAGE.read_text(encoding="utf-8"))
+    assert family_table.RESOURCE.read_text(encoding="utf-8") == resource
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -53,7 +53,7 @@ def fit(
     machine: Machine,
     rows: Sequence[Measured],
     measured: int | None = None,
-    guess: Callable[[RunConfig], Sequence[Lengths]] | None = None,
+    guess: Callable[[RunConfig, Task], Sequence[Lengths]] | None = None,
 ) -> Fit:
     """Estimate a run.
 
@@ -79,7 +79,7 @@ def fit(
     config = config.model_copy(update={"warm_start": None})
     lengths = hardest([found for row in rows if (found := _lengths(row, config))], config)
     task.check()
-    guessed = [] if lengths or guess is None else list(guess(config))
+    guessed = [] if lengths or guess is None else list(guess(config, task))
     task.check()
     plan = make_plan(config, folder, lengths or guessed or None, machine)
     settled = plan.config

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from app.reading.background import Task
 from trainer_core.config import RunConfig
 from trainer_core.errors import TrainerError
 
 if TYPE_CHECKING:
-    from trainer_core.data.load import RawData
+    from trainer_core.data.example import Example
     from trainer_core.memory import Lengths
 
-_READ_BY = (
-    "data",
-    "valid_data",
-    "valid_fraction",
-    "seed",
-    "columns",
-    "prompt_format",
-    "method",
-    "row_changes",
-    "bad_rows",
-)
+LOOKED_AT = 2_000
+"""Rows; those after them may be longer, which the Data page finds out when it counts them all."""
+
+_READ_BY = ("data", "valid_data", "columns", "prompt_format", "method", "row_changes")
 
 
 class LengthGuess:
@@ -30,23 +25,40 @@ class LengthGuess:
 
     def __init__(self) -> None:
         self._key: Hashable = None
-        self._raw: RawData | None = None
+        self._longest: Example | None = None
 
-    def __call__(self, config: RunConfig) -> list[Lengths]:
+    def __call__(self, config: RunConfig, task: Task) -> list[Lengths]:
         """The longest row by its characters; nothing if the rows cannot be read.
 
         The form and the Data page say why they cannot.
         """
-        from trainer_core.data.load import files_of, read_rows
-        from trainer_core.length_guess import guess_lengths
+        from trainer_core.data.load import files_of
+        from trainer_core.length_guess import lengths_of
 
         try:
             paths = [(str(path), path.stat()) for path in files_of(config).paths]
             files = tuple((name, found.st_mtime_ns, found.st_size) for name, found in paths)
             key = (files, repr([getattr(config, name) for name in _READ_BY]))
             if key != self._key:
-                self._key, self._raw = key, None
-                self._raw = read_rows(config)
+                self._key = None
+                self._longest = _longest(config, task)
+                self._key = key
         except (TrainerError, OSError):
             return []
-        return guess_lengths(self._raw, config) if self._raw is not None else []
+        return [lengths_of(self._longest, config)] if self._longest is not None else []
+
+
+def _longest(config: RunConfig, task: Task) -> Example | None:
+    from app.reading.rows import no_collection
+    from trainer_core.data.scan import scan_rows
+
+    longest: Example | None = None
+    with no_collection():
+        for row in islice(scan_rows(config), LOOKED_AT):
+            task.check()
+            example = row.example
+            if example is None or row.left_out or row.valid:
+                continue
+            if longest is None or example.characters > longest.characters:
+                longest = example
+    return longest

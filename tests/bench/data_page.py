@@ -25,6 +25,7 @@ from app.paths import AppPaths
 from app.viewmodels.data_vm import DataViewModel
 
 BEAT_MS = 5
+OPENED_MS = 1_000
 WORDS = ("the", "a", "of", "to", "and", "in", "is", "it", "you", "that", "he", "was", "for", "on")
 
 
@@ -62,6 +63,9 @@ def main() -> None:
 
 def watch(vm: DataViewModel, app: Application) -> None:
     """Turn to the page and follow it to the end."""
+    settle = QEventLoop()
+    QTimer.singleShot(OPENED_MS, settle.quit)
+    settle.exec()
     memory = psutil.Process().memory_info().rss
     began = time.perf_counter()
     seen: dict[str, float] = {}

@@ -140,6 +140,11 @@ class Control:
             self._wish.wait()
         self._wish.clear()
 
+    @property
+    def asked(self) -> bool:
+        """Whether a sample request waits."""
+        return bool(self._samples)
+
     def take_save(self) -> bool:
         """True once per `save_now`."""
         asked = self._save.is_set()

@@ -33,10 +33,13 @@ from trainer_core.step import GaveUp, Stepper
 
 _SAVE_SECONDS = 300.0
 
+PAUSED = "paused"
+"""Why the loop ends when a pause is asked for; a checkpoint has what it goes on from."""
+
 
 @dataclass(slots=True)
 class Outcome:
-    """How the loop ended: done, stopped or early_stop, after `steps` updates."""
+    """How the loop ended: done, stopped, early_stop or paused, after `steps` updates."""
 
     reason: str
     steps: int
@@ -132,7 +135,8 @@ def fit(
         reason = _fit(job, progress, tell, control)
         if keep_last and progress.steps > progress.saved:
             _save(job, progress, tell)
-        progress.sharing.close()
+        if reason != PAUSED:
+            progress.sharing.close()
     except Exception:
         _rescue(job, progress, tell)
         raise
@@ -146,10 +150,13 @@ def _fit(job: Job, progress: _Progress, tell: Tell, control: Control) -> str:
     _judge_if_due(job, progress, tell, control)
     tell(Stage("train", "Training", progress.steps / job.total))
     for window in job.windows(progress.steps + 1):
-        _answer(job, progress, tell, control)
-        _wait_while_paused(job, progress, tell, control)
+        answer_requests(job, progress.steps, tell, control)
+        if progress.steps == 0:
+            _wait_at_start(job, tell, control)
         if control.stopping:
             return "stopped"
+        if control.paused:
+            return PAUSED
         began = time.perf_counter()
         try:
             metrics, norm = progress.stepper.take(window, control)
@@ -168,7 +175,7 @@ def _fit(job: Job, progress: _Progress, tell: Tell, control: Control) -> str:
         due = time.monotonic() - progress.saved_at > _SAVE_SECONDS
         if control.take_save() or due or (window.step % config.save_every == 0 and not last):
             _save(job, progress, tell)
-    _answer(job, progress, tell, control)
+    answer_requests(job, progress.steps, tell, control)
     return "done"
 
 
@@ -268,13 +275,13 @@ def _rescue(job: Job, progress: _Progress, tell: Tell) -> None:
             _save(job, progress, tell)
 
 
-def _answer(job: Job, progress: _Progress, tell: Tell, control: Control) -> None:
+def answer_requests(job: Job, step: int, tell: Tell, control: Control) -> None:
     """Answer the sample requests that came in, unless the run is to end.
 
     What cannot be answered is no reason to end a training.
     """
     while not control.stopping and (request := control.take_sample()) is not None:
-        _answer_one(job, progress.steps, tell, request, lambda: control.answering)
+        _answer_one(job, step, tell, request, lambda: control.answering)
 
 
 def _answer_one(
@@ -298,16 +305,14 @@ def _answer_fixed(job: Job, progress: _Progress, tell: Tell, control: Control) -
             progress.answered = progress.steps
 
 
-def _wait_while_paused(job: Job, progress: _Progress, tell: Tell, control: Control) -> None:
-    """A paused run still saves and answers."""
+def _wait_at_start(job: Job, tell: Tell, control: Control) -> None:
+    """Wait before the first step, with the model: there is no checkpoint of it yet."""
     if not control.paused or control.stopping:
         return
-    tell(Paused(progress.steps))
-    mx.clear_cache()
+    tell(Paused(0))
     while control.paused and not control.stopping:
         control.wait_while_paused()
-        _answer(job, progress, tell, control)
-        if control.take_save():
-            _save(job, progress, tell)
+        control.take_save()
+        answer_requests(job, 0, tell, control)
     if not control.stopping:
-        tell(Resumed(progress.steps))
+        tell(Resumed(0))

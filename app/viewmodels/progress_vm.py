@@ -120,6 +120,16 @@ class ProgressViewModel(QObject):
         self.headline = "Stopping now" if now else "Stopping after this step"
         self.changed.emit()
 
+    def pausing(self) -> None:
+        """Pause was pressed."""
+        self.headline = "Pausing after this step"
+        self.changed.emit()
+
+    def going_on(self) -> None:
+        """The pause is over."""
+        self.headline = STAGES["train"]
+        self.changed.emit()
+
     def end(self, headline: str, level: str) -> None:
         """The job is over."""
         self.busy = False

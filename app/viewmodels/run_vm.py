@@ -16,13 +16,14 @@ class RunState(Enum):
     IDLE = "idle"
     STARTING = "starting"
     RUNNING = "running"
+    PAUSING = "pausing"
     PAUSED = "paused"
     STOPPING = "stopping"
     FINISHED = "finished"
     FAILED = "failed"
 
 
-ACTIVE = (RunState.STARTING, RunState.RUNNING, RunState.PAUSED, RunState.STOPPING)
+ACTIVE = (RunState.STARTING, RunState.RUNNING, RunState.PAUSING, RunState.PAUSED, RunState.STOPPING)
 
 
 class RunViewModel(QObject):
@@ -65,6 +66,18 @@ class RunViewModel(QObject):
         self.run_folder = None
         self.finished = None
         self.changed.emit()
+
+    def pausing(self) -> None:
+        """Pause was pressed."""
+        if self.active:
+            self.state = RunState.PAUSING
+            self.changed.emit()
+
+    def going_on(self) -> None:
+        """The pause is over."""
+        if self.state in (RunState.PAUSING, RunState.PAUSED):
+            self.state = RunState.RUNNING
+            self.changed.emit()
 
     def stopping(self) -> None:
         """Stop was pressed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -22,6 +21,7 @@ from app.viewmodels.notice_vm import Notice, NoticeViewModel, error_notice, fini
 from app.viewmodels.plot_table import plotted_as
 from app.viewmodels.progress_vm import ProgressViewModel
 from app.viewmodels.queue_vm import QueueViewModel
+from app.viewmodels.run_form import RunForm
 from app.viewmodels.run_vm import RunViewModel
 from app.viewmodels.samples_vm import SamplesViewModel
 from app.viewmodels.wording import number, sentence_case
@@ -36,24 +36,6 @@ TICK_MS = 40
 """25 times a second."""
 
 log = logging.getLogger(__name__)
-
-
-class RunForm(Protocol):
-    """What the session needs of the configuration form."""
-
-    @property
-    def problems(self) -> dict[str, str]:
-        """Option -> what is wrong."""
-        ...
-
-    @property
-    def status(self) -> str:
-        """The first problem as a sentence."""
-        ...
-
-    def config(self) -> RunConfig | None:
-        """The run, or None while something is wrong."""
-        ...
 
 
 class Session(QObject):
@@ -210,6 +192,20 @@ class Session(QObject):
             if again
             else "Stopping after this step; what was learned is saved"
         )
+
+    def pause_or_go_on(self) -> None:
+        """Pause the run after the step in hand, which gives its memory back, or let it go on."""
+        if self._train is None or not self.run.active:
+            return
+        control = self._train.control
+        if control.paused:
+            control.resume()
+            self.run.going_on()
+            self.progress.going_on()
+        else:
+            control.pause()
+            self.run.pausing()
+            self.progress.pausing()
 
     def stop_now(self) -> None:
         """End the run without waiting for the step."""

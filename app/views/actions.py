@@ -29,6 +29,12 @@ _TABLE = {
         "Ctrl+.",
         "stop",
     ),
+    "pause": _Entry(
+        "&Pause",
+        "Wait after the step in hand and give the memory back; pressed again, go on exactly there",
+        "Ctrl+P",
+        "pause",
+    ),
     "export": _Entry(
         f"&Export adapter{ELLIPSIS}",
         "Write the adapter as mlx-lm reads it, and prove it",
@@ -70,6 +76,7 @@ class Actions:
 
     start: QAction
     stop: QAction
+    pause: QAction
     export: QAction
     open_run: QAction
     copy_command: QAction
@@ -98,7 +105,7 @@ class Actions:
 
     def paint(self, palette: Palette) -> None:
         """Give the tool bar's icons the colours of the palette."""
-        for name in ("stop", "export", "open_run"):
+        for name in ("stop", "pause", "export", "open_run"):
             getattr(self, name).setIcon(icon(_TABLE[name].icon, palette.text, palette.faint))
         self.start.setIcon(icon("start", palette.on_accent, palette.faint))
 

@@ -148,6 +148,7 @@ class WindowCommands(QObject):
         session, window = self._session, self._window
         table.start.triggered.connect(self.start)
         table.stop.triggered.connect(session.stop)
+        table.pause.triggered.connect(session.pause_or_go_on)
         table.export.triggered.connect(self._on_export_chosen)
         table.open_run.triggered.connect(lambda: open_folder(session.run.run_folder))
         table.copy_command.triggered.connect(self.copy_command)
@@ -224,6 +225,9 @@ class WindowCommands(QObject):
         run, busy, table = self._session.run, self._session.busy, self._window.actions_table
         table.start.setText("Add to &queue" if busy else "&Start")
         table.stop.setEnabled(run.active)
+        waits = run.state in (RunState.PAUSING, RunState.PAUSED)
+        table.pause.setEnabled(run.active and run.state is not RunState.STOPPING)
+        table.pause.setText("Go on" if waits else "Pause")
         table.stop.setText("Stop now" if run.state is RunState.STOPPING else "Stop")
         table.export.setEnabled(run.finished_run is not None and not busy)
         table.open_run.setEnabled(run.run_folder is not None)

@@ -140,7 +140,7 @@ class MainWindow(QMainWindow):
         bar.setIconSize(QSize(18, 18))
         bar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
-        bar.addActions([table.start, table.stop])
+        bar.addActions([table.start, table.pause, table.stop])
         bar.addSeparator()
         bar.addActions([table.export, table.open_run])
         spacer = QWidget()
@@ -166,6 +166,7 @@ class MainWindow(QMainWindow):
             ],
             "&Run": [
                 table.start,
+                table.pause,
                 table.stop,
                 None,
                 table.export,

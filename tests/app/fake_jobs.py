@@ -10,7 +10,7 @@ from app.training.messages import JobKind
 from tests.app.run_events import finished, started, step
 from trainer_core.config import RunConfig
 from trainer_core.control import Control
-from trainer_core.events import Event, Failed, Stage
+from trainer_core.events import Event, Failed, Paused, Resumed, Stage
 from trainer_core.export.report import ExportReport
 
 WAIT_S = 10
@@ -50,6 +50,11 @@ class ScriptedTrain:
                 raise self._error
             done += 1
             emit(step(done))
+            if self.control.paused:
+                emit(Paused(done))
+                while self.control.paused:
+                    self.control.wait_while_paused()
+                emit(Resumed(done))
         end = finished(self._run, reason="stopped" if self.control.stopping else "done", steps=done)
         emit(end)
         return end

@@ -84,6 +84,34 @@ def test_stop_ends_after_the_step_and_says_what_was_saved(
     assert any(str(tmp_path / "adapter") in line.text for line in session.log.lines)
 
 
+def test_a_pause_waits_until_the_run_goes_on(
+    qtbot: QtBot, tmp_path: Path, open_session: Open
+) -> None:
+    train = ScriptedTrain(tmp_path, steps=4)
+    session = open_session(train)
+    session.pause_or_go_on()  # there is nothing to pause
+    session.start(CONFIG)
+    train.allow()
+    qtbot.waitUntil(lambda: session.progress.step == 1)
+    session.pause_or_go_on()
+    assert session.run.state is RunState.PAUSING
+    assert session.progress.headline == "Pausing after this step"
+    session.pause_or_go_on()  # a change of mind before the step has ended
+    assert session.run.state is RunState.RUNNING
+    session.pause_or_go_on()
+    train.allow()
+    qtbot.waitUntil(lambda: session.run.state is RunState.PAUSED)
+    assert session.run.active
+    assert session.progress.headline == "Paused"
+    session.pause_or_go_on()
+    assert session.run.state is RunState.RUNNING
+    train.allow(2)
+    with qtbot.waitSignal(session.idle):
+        pass
+    assert session.run.state is RunState.FINISHED
+    assert session.progress.step == 4
+
+
 def test_a_second_stop_does_not_wait_for_the_step(
     qtbot: QtBot, tmp_path: Path, open_session: Open
 ) -> None:

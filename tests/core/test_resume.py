@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
 import pytest
 from safetensors.numpy import load_file
 
 from tests.core.runs import GOLDEN, Ran, fresh_config, run, small_config, warm_adapter
-from tests.core.same_run import differences
+from tests.core.same_run import arrays, differences, told
 from trainer_core.config import RunConfig
 from trainer_core.config_io import load_config
 from trainer_core.control import Control
@@ -22,6 +25,8 @@ from trainer_core.events import (
     Checkpoint,
     Data,
     Event,
+    Paused,
+    Resumed,
     Sample,
     Stage,
     Started,
@@ -118,6 +123,42 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, at_once: bool) -> Non
     assert again.of(Started)[0].resumed_from == 4
     assert [event.step for event in again.of(Validation)] == ([4] if at_once else []) + [6, 8]
     assert differences(stopped.folder, whole, STEPS) == []
+
+
+@pytest.mark.parametrize("method", ["sft", "dpo"])
+def test_a_pause_gives_memory_back_and_changes_nothing(tmp_path: Path, method: str) -> None:
+    given = {"dropout": 0.2, "sample_prompts": ["a"], "sample_tokens": 3}
+    whole = run(short(tmp_path / "whole", method, **given)).folder
+    control = Control()
+    gc.collect()
+    before = mx.get_active_memory()
+    held: list[int] = []
+
+    def when(event: Event) -> None:
+        if isinstance(event, Step) and event.step in (2, 5):
+            held.append(mx.get_active_memory() - before)
+            control.pause()
+        if isinstance(event, Paused):
+            held.append(mx.get_active_memory() - before)
+            if event.step == 5:
+                control.sample(["the cat"], max_tokens=3)
+            threading.Timer(0.2 if event.step == 2 else 1.5, control.resume).start()
+
+    ran = run(short(tmp_path / "paused", method, **given), control, when)
+    assert [event.step for event in ran.of(Paused)] == [2, 5]
+    assert [event.step for event in ran.of(Resumed)] == [2, 5]
+    asked = [event for event in ran.of(Sample) if event.prompt == "the cat"]
+    assert [event.step for event in asked] == [5]
+    weights = (GOLDEN / "llama" / "model.safetensors").stat().st_size
+    assert held[0] > weights
+    assert held[2] > weights
+    assert held[1] < weights / 10
+    assert held[3] < weights / 10
+    assert len(ran.of(Started)) == 1
+    assert [e for e in told(ran.folder) if e.get("prompt") != "the cat"] == told(whole)
+    assert arrays(ran.folder.adapter).keys() == arrays(whole.adapter).keys()
+    for name, array in arrays(whole.checkpoint(STEPS)).items():
+        assert arrays(ran.folder.checkpoint(STEPS))[name].tobytes() == array.tobytes()
 
 
 @pytest.mark.parametrize("event", [Data, Validation, Checkpoint, Sample])

@@ -6,11 +6,20 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from trainer_core.cli import check, download, export, generate, options, sample_model, train
+from trainer_core.cli import (
+    check,
+    download,
+    engine,
+    export,
+    generate,
+    options,
+    sample_model,
+    train,
+)
 from trainer_core.cli.outcome import guarded
 from trainer_core.cli.streams import claimed_stdout
 
-_COMMANDS = (train, check, generate, export, download, sample_model, options)
+_COMMANDS = (train, check, generate, export, download, sample_model, options, engine)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -139,6 +140,23 @@ def _prepare() -> Preparation:
         return Preparation(blas=load_fast_blas(), notes=tuple(notes))
     except (BlasUnavailable, OSError) as error:
         return Preparation(slow_cpu=_slow_cpu(str(error)), notes=tuple(notes))
+
+
+def child_environment(own: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that trains.
+
+    It needs no network, so it gets no token. On macOS 26 the system's watchdog may end work on the
+    GPU while the display is on; the variable asks it for patience, and letting the display sleep
+    is the reliable cure.
+
+    Args:
+        own: the environment of this process.
+    """
+    tokens = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+    kept = {name: value for name, value in own.items() if name not in tokens}
+    if sys.platform == "darwin":
+        kept.setdefault("AGX_RELAX_CDM_CTXSTORE_TIMEOUT", "1")
+    return kept
 
 
 def device() -> Device:

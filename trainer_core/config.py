@@ -52,11 +52,6 @@ _ADAPTER: dict[str, tuple[Any, ...]] = {"fine_tune_type": ("lora", "dora")}
 _ADAM: dict[str, tuple[Any, ...]] = {"optimizer": ("adamw", "adam", "muon")}
 
 
-def _later(what: str, *only: Any) -> dict[str, Any]:
-    """An advanced option of which this version accepts only some values."""
-    return {"advanced": True, "only": only, "why_only": f"{what} not part of this version"}
-
-
 class RunConfig(BaseModel):
     """One run. Field names are the keys of the YAML file."""
 
@@ -264,8 +259,9 @@ class RunConfig(BaseModel):
         "auto", "Attention", "`sdpa` is MLX's own. `blocked` is exact too; its backward needs less "
         "memory where MLX's grows with the square of the length, and is slower.")
     isolation: Literal["thread", "process"] = _speed(
-        "thread", "Isolation", "Where the engine runs when started by the app.",
-        **_later("a separate engine process is", "thread"))
+        "thread", "Isolation", "Where the app runs the engine. In a `process` of its own, a run "
+        "that is killed or aborts leaves the app alive, and all memory is given back at its end.",
+        advanced=True)
 
     output: OptionalText = _output(
         None, "Runs folder", "The folder in which run folders are made. If empty, `runs` in the "
@@ -337,13 +333,11 @@ def without_inapplicable(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def broken_rules(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Option and reason for each valid value refused in this version or beside another option."""
+    """Option and reason for each valid value that is refused beside another option."""
     broken: list[tuple[str, str]] = []
     for name, field in RunConfig.model_fields.items():
-        value, meta = values.get(name, field.default), option_of(field)
-        if meta.only is not None and value not in meta.only:
-            broken.append((name, meta.why_only))
-        elif value not in (field.default, "off") and (why := inapplicable(name, values)):
+        value = values.get(name, field.default)
+        if value not in (field.default, "off") and (why := inapplicable(name, values)):
             broken.append((name, why))
     if values.get("method", "sft") == "sft" and values.get("best_metric", "loss") != "loss":
         broken.append(("best_metric", "sft has no accuracy and no margin; its metric is loss"))

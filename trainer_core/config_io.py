@@ -217,9 +217,7 @@ def _invalid(key: str, kind: str, message: str, value: Any) -> ConfigError:
 
 
 def _broken(key: str, value: Any, why: str) -> ConfigError:
-    meta = options()[key]
-    hint = f"Allowed is {allowed(_FIELDS[key])}" if meta.only else "Leave it out"
-    return ConfigError(f"{key} = {shown(value)} cannot be used", why, hint, key=key)
+    return ConfigError(f"{key} = {shown(value)} cannot be used", why, "Leave it out", key=key)
 
 
 def _unknown(key: str, value: Any) -> ConfigError:

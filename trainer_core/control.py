@@ -134,6 +134,11 @@ class Control:
         """Whether an answer in hand should go on."""
         return not (self._silent.is_set() or self.stopping)
 
+    @property
+    def silent(self) -> bool:
+        """True from `hush` until the next question."""
+        return self._silent.is_set()
+
     def wait_while_paused(self) -> None:
         """Block while paused, until there is something to do: resume, stop, save or sample."""
         if self.paused:

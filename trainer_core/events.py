@@ -183,12 +183,13 @@ class Warned(Event):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Event):
-    """The run ended with an error."""
+    """The run ended with an error. `kind` is `memory` if it needs more than there is."""
 
     name: ClassVar[str] = "failed"
     what: str
     why: str = ""
     try_this: str = ""
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

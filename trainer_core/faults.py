@@ -12,7 +12,8 @@ from trainer_core.runfolder import RunFolder
 def failed_event(error: Exception) -> Failed:
     """What is told of an error that ends a run."""
     if isinstance(error, TrainerError):
-        return Failed(error.what, error.why, error.try_this)
+        kind = "memory" if isinstance(error, OutOfMemoryError) else None
+        return Failed(error.what, error.why, error.try_this, kind)
     return Failed(
         "the training engine stopped on a fault of its own",
         f"{type(error).__name__}: {error}",

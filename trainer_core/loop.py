@@ -168,6 +168,7 @@ def _fit(job: Job, progress: _Progress, tell: Tell, control: Control) -> str:
         last = window.step == job.total
         if window.step % config.steps_per_report == 0 or last:
             _report(metrics, norm, progress, window, tell)
+        progress.sharing.end_epoch(window)
         progress.told = window.step
         _judge_if_due(job, progress, tell, control)
         if not last and progress.best.worn_out:

@@ -36,8 +36,6 @@ class Option:
         path: the value may name a file or a folder.
         form: the app's form has a field for it.
         applies: field name -> values for which this option has an effect; all must hold.
-        only: the values accepted in this version, or None for every valid one.
-        why_only: why other values are refused.
     """
 
     label: str
@@ -48,8 +46,6 @@ class Option:
     path: bool = False
     form: bool = True
     applies: dict[str, tuple[Any, ...]] | None = None
-    only: tuple[Any, ...] | None = None
-    why_only: str = ""
 
 
 def option(
@@ -63,15 +59,13 @@ def option(
     path: bool = False,
     form: bool = True,
     applies: dict[str, tuple[Any, ...]] | None = None,
-    only: tuple[Any, ...] | None = None,
-    why_only: str = "",
     **bounds: Any,
 ) -> Any:
     """A pydantic field that carries an `Option`. `default` is `...` for a required one.
 
     `bounds` are pydantic's own: ge, gt, le, lt.
     """
-    meta = Option(label, help, group, unit, advanced, path, form, applies, only, why_only)
+    meta = Option(label, help, group, unit, advanced, path, form, applies)
     # Any: pydantic keeps what it is given here, though its type asks for plain JSON.
     extra: Any = {"option": meta}
     return Field(default, description=help, json_schema_extra=extra, **bounds)
@@ -108,9 +102,6 @@ def limits(field: FieldInfo) -> dict[str, float]:
 
 def allowed(field: FieldInfo) -> str:
     """The values a field takes, in words: `auto or a whole number, at least 0`."""
-    meta = option_of(field)
-    if meta.only is not None:
-        return "only " + _either([shown(value) for value in meta.only])
     values = kinds(field.annotation)
     if values[0] is list:
         return "a list of texts" + (", or null" if NoneType in values else "")

@@ -44,6 +44,9 @@ class SharingCount:
             if row.rejected is not None:
                 self._pairs += 1
                 self._unshared += not shares_prompt(row)
+
+    def end_epoch(self, window: Window) -> None:
+        """Say what was counted, if an epoch ended with this step."""
         if int(window.epoch) > self._epoch:
             self.close()
             self._epoch = int(window.epoch)

@@ -118,6 +118,10 @@ class Train:
         if self.config.resume:
             for event in past(Path(self.config.resume)):
                 emit(event)
+        if self.config.isolation == "process":
+            from trainer_core.isolation.parent import train_in_process
+
+            return train_in_process(self.config, emit, self.control)
         from trainer_core.run import train
 
         return train(self.config, emit, self.control)

@@ -108,23 +108,9 @@ class FieldSpec:
 
 
 def field_specs(model: type[BaseModel] = RunConfig) -> dict[str, FieldSpec]:
-    """Specs of the options that offer a choice, in the order of the form."""
+    """Specs of the options that the form has, in its order."""
     fields = model.model_fields.items()
-    return {key: field_spec(key, field) for key, field in fields if offers_choice(option_of(field))}
-
-
-def offers_choice(option: Option) -> bool:
-    """Whether there is anything to choose.
-
-    An option that this version holds at one value is not shown, nor is a minor one whose `auto` can
-    only mean the single other value, nor one that is no matter for the form.
-    """
-    if not option.form:
-        return False
-    if option.only is None:
-        return True
-    ways = [value for value in option.only if value != "auto"]
-    return len(ways) > 1 or (len(option.only) > 1 and not option.advanced)
+    return {key: field_spec(key, field) for key, field in fields if option_of(field).form}
 
 
 def field_spec(key: str, field: FieldInfo) -> FieldSpec:
@@ -136,9 +122,9 @@ def field_spec(key: str, field: FieldInfo) -> FieldSpec:
     option = option_of(field)
     parts = kinds(field.annotation)
     values = tuple(part for part in parts if part is not NoneType)
-    choices: tuple[Any, ...] = option.only or ()
+    choices: tuple[Any, ...] = ()
     if all(isinstance(value, str) for value in values):
-        kind, choices = Kind.CHOICE, choices or values
+        kind, choices = Kind.CHOICE, values
     elif values in _KINDS:
         kind = _KINDS[values]
     else:

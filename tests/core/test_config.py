@@ -154,23 +154,6 @@ def test_bad_values_are_refused(values):
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        {"isolation": "process"},
-    ],
-)
-def test_what_later_work_brings_is_refused_with_its_reason(values):
-    with pytest.raises(ValidationError, match="not part of this version"):
-        config(**values)
-
-
-@pytest.mark.parametrize("name", [n for n, meta in options().items() if meta.only])
-def test_every_value_said_to_be_accepted_is(name):
-    for value in options()[name].only:
-        assert getattr(config(method="orpo", **{name: value}), name) == value
-
-
-@pytest.mark.parametrize(
     ("values", "reason"),
     [
         ({"orpo_lambda": 0.2}, "method is orpo"),
@@ -254,7 +237,6 @@ def test_every_option_has_what_a_form_needs():
         assert meta.label, name
         assert meta.help.endswith("."), name
         assert meta.group in GROUPS, name
-        assert (meta.only is None) == (not meta.why_only), name
 
 
 def test_allowed_values_in_words():
@@ -265,7 +247,7 @@ def test_allowed_values_in_words():
     assert allowed(fields["iters"]) == "a whole number of at least 1, or null"
     assert allowed(fields["segment_size"]) == "auto or a whole number"
     assert allowed(fields["rs_lora"]) == "true or false"
-    assert allowed(fields["isolation"]) == "only thread"
+    assert allowed(fields["isolation"]) == "thread or process"
 
 
 def test_type_and_range_of_a_field():

@@ -113,7 +113,7 @@ def test_a_set_that_cannot_be_read_is_an_error(text):
         ("method: ppo", ["method = ppo", "sft, dpo or orpo"]),
         ("lerning_rate: 1", ["lerning_rate = 1", "no option", "learning_rate"]),
         ("zzz: 1", ["zzz = 1", "The nearest one is"]),
-        ("isolation: process", ["isolation = process", "not part of this version", "thread"]),
+        ("isolation: box", ["isolation = box", "thread or process"]),
         ("orpo_lambda: 0.5", ["orpo_lambda = 0.5", "only used when method is orpo"]),
         ("shuffle: perhaps", ["shuffle = perhaps", "true or false"]),
         ("adam_betas: [0.9]", ["adam_betas = [0.9]"]),
@@ -135,9 +135,7 @@ def test_an_error_names_place_option_value_and_what_is_allowed(tmp_path, line, p
 
 
 def test_several_errors_are_listed_at_once(tmp_path):
-    path = write(
-        tmp_path, "model: m\nrank: 0\nisolation: process\niters: 1\nepochs: 2\nmethd: sft\n"
-    )
+    path = write(tmp_path, "model: m\nrank: 0\nisolation: box\niters: 1\nepochs: 2\nmethd: sft\n")
     error = refusal(path, ["scale=-1"])
     assert isinstance(error, ConfigErrors)
     assert {e.key for e in error.errors} == {

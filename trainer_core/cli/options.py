@@ -63,8 +63,6 @@ def _rows(group: str) -> list[tuple[str, str, str, str]]:
         if meta.applies:
             wanted = [f"{k} is {' or '.join(map(str, v))}" for k, v in meta.applies.items()]
             text += f" Only used when {' and '.join(wanted)}."
-        if meta.only:
-            text += f" ({meta.why_only[0].upper()}{meta.why_only[1:]}.)"
         field = RunConfig.model_fields[name]
         unit = f" ({meta.unit})" if meta.unit else ""
         rows.append((name, _default(field.default), allowed(field) + unit, text))

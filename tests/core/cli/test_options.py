@@ -31,7 +31,6 @@ def test_defaults_ranges_and_conditions_are_told():
     assert found["shuffle"][0] == "true"
     assert found["resume"][0] == "-"
     assert "Only used when method is orpo." in found["orpo_lambda"][2]
-    assert "not part of this version" in found["isolation"][2]
 
 
 def test_people_get_every_option_too():

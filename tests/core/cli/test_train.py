@@ -80,7 +80,6 @@ def test_options_alone_make_a_run(burnish, golden, tmp_path):
     [
         ("rank=0", "burnish: rank = 0 is not allowed: must be a whole number from 1 to 1024."),
         ("lerning=1", "no option lerning"),
-        ("isolation=process", "not part of this version"),
         ("num_layers=9", "num_layers is 9, but the adapter in"),
         ("model=/nowhere", "/nowhere"),
         ("data=/nowhere.jsonl", "/nowhere.jsonl"),

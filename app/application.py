@@ -110,7 +110,8 @@ class Application(QObject):
         self.tour = TourViewModel(self)
         self._show_tour()
         self.resuming = ResumeCommands(
-            self.window, self.session, self.runs, self.settings, self.commands
+            *(self.window, self.session, self.runs, self.form, self.settings, self.store),
+            self.commands,
         )
         self.faults.reported.connect(self._on_fault_reported)
         self.theme.changed.connect(self._paint_actions)
@@ -174,6 +175,7 @@ class Application(QObject):
         window = MainWindow(make_actions(self), panels)
         self.fit_dialog = FitDialog(self.fit, self.theme, window)
         meter.details_asked.connect(self.fit_dialog.show)
+        panels.notice.asked.connect(self._on_notice_asked)
         return window
 
     def _show_tour(self) -> None:
@@ -199,6 +201,10 @@ class Application(QObject):
 
     def _paint_actions(self) -> None:
         self.window.actions_table.paint(self.theme.palette)
+
+    def _on_notice_asked(self, key: str) -> None:
+        if key == "fit":
+            self.fit_dialog.show()
 
     def _on_fault_reported(self, text: str) -> None:
         self.session.notices.show(

@@ -32,6 +32,8 @@ class Settings:
         model_folders: folders in which to look for models too.
         queue: settings of the runs that still waited.
         interruptions: those that the user was told of.
+        running: the run that is going on inside the app's own process; where it is still told of
+            at the next start, the app ended with it.
         tour_seen: the tour was shown at a start.
     """
 
@@ -49,6 +51,7 @@ class Settings:
     model_folders: list[str] = field(default_factory=list)
     queue: list[dict[str, Any]] = field(default_factory=list)
     interruptions: list[str] = field(default_factory=list)
+    running: str = ""
     tour_seen: bool = False
 
     def remember(self, path: Path) -> None:

@@ -12,7 +12,16 @@ from app.viewmodels.wording import count, duration, sentence_case
 from trainer_core.events import Finished, Warned
 
 NoticeLevel = Literal["info", "warning", "error", "success"]
-NoticeAction = Literal["show_log", "open_log_file", "export", "open_run", "continue_run", "go_runs"]
+NoticeAction = Literal[
+    "show_log",
+    "open_log_file",
+    "export",
+    "open_run",
+    "continue_run",
+    "isolate_run",
+    "go_runs",
+    "fit",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +34,14 @@ class Notice:
     actions: tuple[NoticeAction, ...] = ()
 
 
-def error_notice(what: str, why: str, try_this: str) -> Notice:
-    """A failure as what, why, and what to do."""
+def error_notice(what: str, why: str, try_this: str, *, memory: bool = False) -> Notice:
+    """A failure as what, why, and what to do; with `memory` also the way to need less of it."""
     sentences = [
         sentence_case(part.strip().rstrip(".")) + "." for part in (why, try_this) if part.strip()
     ]
     title = sentence_case(what.rstrip("."))
-    return Notice("error", title, " ".join(sentences), ("show_log", "open_log_file"))
+    first: tuple[NoticeAction, ...] = ("fit",) if memory else ()
+    return Notice("error", title, " ".join(sentences), (*first, "show_log", "open_log_file"))
 
 
 def imported_notice(name: str, warnings: Sequence[Warned]) -> Notice:

@@ -100,6 +100,7 @@ class Session(QObject):
         self._queue = EventQueue()
         self._thread = TrainerThread(self._queue, self)
         self._train: TrainJob | None = None
+        self._isolated = False
         self._waiting = 0
         self._failure_shown = False
         self._timer = QTimer(self)
@@ -110,6 +111,11 @@ class Session(QObject):
     def busy(self) -> bool:
         """True while a run or an export is going on or waits; warming up does not count."""
         return self.run.active or self.export_running
+
+    @property
+    def isolated(self) -> bool:
+        """Whether the newest run has a process of its own."""
+        return self._isolated
 
     @property
     def export_running(self) -> bool:
@@ -142,6 +148,7 @@ class Session(QObject):
         self.run.begin()
         self.progress.begin("Starting")
         self._failure_shown = False
+        self._isolated = config.isolation == "process"
         self._train = self._make_train(config)
         self._submit(self._asking.release())
         self._submit(self._train)
@@ -332,7 +339,8 @@ class Session(QObject):
                 self.notices.show(finished_notice(event))
                 self.progress.end("Done" if event.reason == "done" else "Stopped", "success")
             case Failed():
-                self._show_failure(event.what, event.why, event.try_this)
+                memory = event.kind == "memory"
+                self._show_failure(event.what, event.why, event.try_this, memory=memory)
 
     def _end(self, message: JobDone) -> None:
         self._waiting -= 1
@@ -383,7 +391,7 @@ class Session(QObject):
             Notice("error", "The engine could not be loaded", text, ("show_log", "open_log_file"))
         )
 
-    def _show_failure(self, what: str, why: str, try_this: str) -> None:
+    def _show_failure(self, what: str, why: str, try_this: str, *, memory: bool = False) -> None:
         self._failure_shown = True
         self.progress.end("Failed", "error")
-        self.notices.show(error_notice(what, why, try_this))
+        self.notices.show(error_notice(what, why, try_this, memory=memory))

@@ -24,6 +24,8 @@ WORDS = {
     "export": "Export adapter\N{HORIZONTAL ELLIPSIS}",
     "open_run": "Open run folder",
     "continue_run": "Continue",
+    "isolate_run": "Continue in its own process",
+    "fit": "Make it fit\N{HORIZONTAL ELLIPSIS}",
     "go_runs": "All runs",
 }
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QInputDialog, QPushButton
@@ -161,3 +165,73 @@ def test_what_cannot_go_on_says_why(
     assert notice is not None
     assert notice.title.startswith("No checkpoint of")
     assert RunFolder(killed.path).checkpoint_steps() == [2, 4]
+
+
+def child_of_this() -> psutil.Process | None:
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if "engine" in child.cmdline():
+                return child
+    return None
+
+
+def test_a_killed_engine_leaves_the_window_alive(
+    qtbot: QtBot, start_app: Callable[[], Application], tmp_path: Path
+) -> None:
+    app = start_app()
+    config = short(tmp_path / "runs").model_copy(update={"iters": 100_000, "isolation": "process"})
+    app.session.start(RunConfig(**config.model_dump(exclude_unset=True)))
+    qtbot.waitUntil(lambda: app.session.progress.step >= 3, timeout=60_000)
+    child = child_of_this()
+    assert child is not None
+    assert app.settings.running == ""
+    child.kill()
+    qtbot.waitUntil(lambda: app.session.run.state is RunState.FAILED, timeout=20_000)
+    notice = app.session.notices.notice
+    assert notice is not None
+    assert notice.title == "The engine's process was killed from outside"
+    assert notice.actions[0] == "fit"
+    app.window.panels.notice.asked.emit("fit")
+    assert app.fit_dialog.isVisible()
+    app.fit_dialog.close()
+    # The next run needs no restart of the app.
+    app.session.start(short(tmp_path / "runs"))
+    wait_for_end(qtbot, app)
+
+
+def test_after_a_run_took_the_app_down_a_process_of_its_own_is_offered(
+    qtbot: QtBot, start_app: Callable[[], Application], tmp_path: Path
+) -> None:
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from app.application import Application, make_qt_application\n"
+        "from app.paths import AppPaths; from trainer_core.config import RunConfig\n"
+        "qt = make_qt_application([])\n"
+        "app = Application(qt, AppPaths(Path(sys.argv[1]), Path(sys.argv[2])))\n"
+        "app.open()\n"
+        "app.session.start(RunConfig.model_validate_json(sys.argv[3]))\n"
+        "die = lambda: app.session.progress.step >= 3 and os.abort()\n"
+        "app.session.drained.connect(die)\n"
+        "qt.exec()\n"
+    )
+    config = short(tmp_path / "runs", run_name="fell").model_copy(update={"iters": 300})
+    arguments = [str(tmp_path / "config"), str(tmp_path / "log")]
+    arguments.append(config.model_dump_json(exclude_unset=True))
+    fell = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, timeout=120
+    )
+    assert fell.returncode == -6, fell.stderr.decode()[-2000:]
+    app = start_app()
+    qtbot.waitUntil(lambda: app.session.notices.notice is not None, timeout=20_000)
+    notice = app.session.notices.notice
+    assert notice is not None
+    assert "Burnish ended with it" in notice.text
+    buttons = app.window.panels.notice.findChildren(QPushButton)
+    button = next(b for b in buttons if b.text() == "Continue in its own process")
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: child_of_this() is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: app.session.progress.step >= 10, timeout=60_000)
+    assert app.form.values["isolation"] == "process"
+    app.session.stop_now()
+    qtbot.waitUntil(lambda: not app.session.run.active, timeout=60_000)
+    qtbot.waitUntil(lambda: child_of_this() is None, timeout=20_000)

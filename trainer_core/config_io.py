@@ -101,9 +101,12 @@ def problems(
     version = values.pop("schema_version", SCHEMA_VERSION)
     if version != SCHEMA_VERSION:
         why = f"this version reads schema_version {SCHEMA_VERSION}"
-        found.append(
-            ConfigError(f"schema_version = {version} cannot be read", why, key="schema_version")
-        )
+        what = f"schema_version = {version} cannot be read"
+        newer = isinstance(version, int) and version > SCHEMA_VERSION
+        hint = "It was written by a newer Burnish; install that" if newer else ""
+        found.append(ConfigError(what, why, hint, key="schema_version"))
+        if newer:  # what else is odd about it follows from that
+            return _placed(found, file, overridden)
     found += [_unknown(key, values.pop(key)) for key in list(values) if key not in _FIELDS]
     wrong: dict[str, ConfigError] = {}
     try:
@@ -116,6 +119,13 @@ def problems(
     for key, why in _broken_rules(values, wrong):
         wrong.setdefault(key, _broken(key, values.get(key), why))
     found += [wrong[key] for key in _FIELDS if key in wrong]
+    return _placed(found, file, overridden)
+
+
+def _placed(
+    found: list[ConfigError], file: ConfigFile | None, overridden: Iterable[str]
+) -> list[ConfigError]:
+    """The errors, each with the line of the file that it is in."""
     if file:
         came_from_file = set(file.values) - set(overridden)
         for error in found:

@@ -58,9 +58,11 @@ def read_config(folder: Path) -> dict[str, Any]:
             "name the folder that holds config.json and the safetensors files",
         ) from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path} cannot be read", str(error)) from None
+        hint = "download the model again"
+        raise ModelError(f"{path} cannot be read", str(error), hint) from None
     if not isinstance(config, dict):
-        raise ModelError(f"{path} cannot be read", "it does not hold a JSON object")
+        why = "it does not hold a JSON object"
+        raise ModelError(f"{path} cannot be read", why, "download the model again")
     return config
 
 
@@ -84,7 +86,22 @@ def _checked(folder: Path) -> Path:
         else:
             why, hint = "it has no model*.safetensors file", "download the model again"
         raise ModelError(f"{folder} cannot be trained", why, hint)
+    if missing := _missing_parts(folder):
+        named = missing[0] + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+        raise ModelError(
+            f"{folder} cannot be trained", f"{named} is missing", "download the model again"
+        )
     return folder
+
+
+def _missing_parts(folder: Path) -> list[str]:
+    """Files of weights that the model's index names and the folder lacks."""
+    try:
+        index = json.loads((folder / "model.safetensors.index.json").read_text(encoding="utf-8"))
+        named = sorted({str(name) for name in index["weight_map"].values()})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []  # mlx-lm goes by the files alone
+    return [name for name in named if not (folder / name).exists()]
 
 
 def _from_cache(name: str) -> Path:

@@ -251,8 +251,8 @@ def this_machine() -> Machine:
 def resolve_weights(asked: str, needs: MemoryEstimate, kind: Kind, available: int) -> WeightPolicy:
     """The precision for the base weights.
 
-    A GPU keeps what the model has. A CPU is fast in float32 only, so there `auto` takes float32 if
-    the run then fits in memory.
+    A GPU keeps what the model has, but for float16, whose range is too small to train in. A CPU is
+    fast in float32 only, so there `auto` takes float32 if the run then fits in memory.
 
     Args:
         asked: the option `weights`.
@@ -267,7 +267,9 @@ def resolve_weights(asked: str, needs: MemoryEstimate, kind: Kind, available: in
     plain = not needs.quantised and needs.dtype == "F32"
     if asked == "auto":
         if kind != "cpu" or plain:
-            return WeightPolicy("keep")
+            # float16 ends at 65,504, which gradients exceed. What is quantised keeps its scales.
+            half = needs.dtype == "F16" and not needs.quantised
+            return WeightPolicy("bfloat16" if half else "keep")
         if needs.total("float32") <= share:
             return WeightPolicy("float32")
         return WeightPolicy("keep", _slow_weights(needs, share))

@@ -164,7 +164,8 @@ def _trained_weights(
         return backend.WeightPolicy("float32")
     half = asked == "bfloat16" or needs.dtype != "F32"
     warning = _steps_rounded() if half else None
-    return backend.WeightPolicy("bfloat16" if asked == "bfloat16" else "keep", warning)
+    safe = asked == "bfloat16" or (asked == "auto" and needs.dtype == "F16")
+    return backend.WeightPolicy("bfloat16" if safe else "keep", warning)
 
 
 def _steps_rounded() -> Warned:

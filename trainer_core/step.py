@@ -10,11 +10,14 @@ import mlx.core as mx
 from trainer_core.checkpoint import Restored
 from trainer_core.control import Control
 from trainer_core.data.batches import Window
+from trainer_core.data.types import Source
 from trainer_core.errors import TrainerError
 from trainer_core.events import Warned
 from trainer_core.job import Job, Tell
 from trainer_core.optim import Arrays, Optimiser, clip, global_norm
 from trainer_core.progress import StepMetrics
+
+_NAMED = 5
 
 
 class GaveUp(Exception):
@@ -72,7 +75,7 @@ class Stepper:
             adapter.assign(updated)
             self.updated = window.step
         else:
-            self._skip(window.step)
+            self._skip(window)
         self._tell_of_ceiling(metrics)
         return metrics, value
 
@@ -102,21 +105,43 @@ class Stepper:
         assert summed is not None, "a window has at least one row"
         return metrics, summed
 
-    def _skip(self, step: int) -> None:
+    def _skip(self, window: Window) -> None:
+        step = window.step
         self._skipped += 1
         if self._skipped > 1:
             raise TrainerError(
                 f"the loss or gradient of step {step} is not finite, the second in a row",
-                "nothing was changed by these two steps",
-                "lower the learning rate, or train in float32 with weights: float32",
+                f"nothing was changed by these two steps; {self._culprits(window)}",
+                "look at these rows, lower the learning rate, or train in float32 with "
+                "weights: float32",
             )
         self._tell(
             Warned(
                 "nonfinite",
-                f"the loss or gradient of step {step} is not a finite number; the step was skipped",
+                f"the loss or gradient of step {step} is not a finite number; the step was "
+                f"skipped; {self._culprits(window)}",
                 "if it happens again the run stops",
             )
         )
+
+    def _culprits(self, window: Window) -> str:
+        """The rows whose own loss or gradient is not finite, in words."""
+        job = self._job
+        rows = [job.train[index] for index in window.rows]
+        totals = job.objective.totals(rows)
+        found: list[Source] = []
+        for row in rows:
+            loss, _, gradients = job.backward(
+                job.policy, job.objective, [row], totals, job.reference, window.step
+            )
+            norm = global_norm(gradients)
+            if not (math.isfinite(float(loss)) and math.isfinite(float(norm))):
+                found.append(row.example.source)
+        if not found:
+            return "no row of it alone causes that"
+        named = ", ".join(f"{source.file}:{source.line}" for source in found[:_NAMED])
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        return f"it comes from {named}{more}"
 
     def _tell_of_ceiling(self, metrics: StepMetrics) -> None:
         count = int(metrics.values.get("at_ceiling", 0))

@@ -62,6 +62,13 @@ def test_float32_weights_are_kept_in_silence() -> None:
 
 
 @pytest.mark.parametrize("kind", ["metal", "cuda"])
+def test_a_gpu_does_not_train_in_float16(kind: backend.Kind) -> None:
+    half = needs(quantised=False, dtype="F16")
+    assert resolve_weights("auto", half, kind, 32 * GB).weights == "bfloat16"
+    assert resolve_weights("keep", half, kind, 32 * GB).weights == "keep"
+
+
+@pytest.mark.parametrize("kind", ["metal", "cuda"])
 @pytest.mark.parametrize("available", [GB, 64 * GB])
 def test_a_gpu_keeps_what_the_model_has(kind: backend.Kind, available: int) -> None:
     policy = resolve_weights("auto", needs(), kind, available)

@@ -6,6 +6,7 @@ import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import pytest
@@ -42,6 +43,32 @@ def test_one_step_that_is_not_finite_is_skipped(
         (ran.folder.checkpoint(n) / "adapters.safetensors").read_bytes() for n in (2, 3, 4)
     )
     assert two == three != one
+
+
+def nan_for(*numbers: int) -> Callable[..., object]:
+    """A backward pass that is NaN whenever one of these rows takes part."""
+
+    def backward(*args: object) -> object:
+        loss, metrics, gradients = whole_graph(*args)  # type: ignore[arg-type]
+        rows: Any = args[2]
+        if any(row.example.row in numbers for row in rows):
+            loss, gradients = loss * math.nan, {n: g * math.nan for n, g in gradients.items()}
+        return loss, metrics, gradients
+
+    return backward
+
+
+def test_the_rows_that_cause_it_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer_core.assemble.whole_graph", nan_for(2, 5))
+    events: list[Event] = []
+    config = small_config(tmp_path, iters=9, segment_size=0, valid_fraction=0, batch_size=4)
+    with pytest.raises(TrainerError, match=r"it comes from .*preference.jsonl:6\.") as caught:
+        train(config, events.append)
+    assert "look at these rows" in caught.value.try_this
+    (warned,) = [event for event in events if isinstance(event, Warned)]
+    # Rows are taken in order: the third is line 3, the sixth line 6.
+    assert "the step was skipped; it comes from" in warned.message
+    assert warned.message.endswith("preference.jsonl:3")
 
 
 def test_two_in_a_row_end_the_run_and_keep_what_was_trained(

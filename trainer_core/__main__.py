@@ -15,11 +15,12 @@ from trainer_core.cli import (
     options,
     sample_model,
     train,
+    try_template,
 )
 from trainer_core.cli.outcome import guarded
 from trainer_core.cli.streams import claimed_stdout
 
-_COMMANDS = (train, check, generate, export, download, sample_model, options, engine)
+_COMMANDS = (train, check, generate, export, download, sample_model, options, engine, try_template)
 
 
 def parser() -> argparse.ArgumentParser:

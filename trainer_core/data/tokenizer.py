@@ -18,6 +18,7 @@ from trainer_core.config import RunConfig
 from trainer_core.data.chat import Chat, chat_of
 from trainer_core.data.example import Turn, as_turns
 from trainer_core.data.template import ChatTemplate, Note, TemplateRefusal
+from trainer_core.data.template_trial import try_out
 from trainer_core.data.turns import parse_tools, parse_turns
 from trainer_core.errors import DataError, ModelError
 
@@ -119,7 +120,9 @@ class ChatTokenizer:
                 "use an instruct version of the model, name a template with chat_template, or set "
                 "prompt_format to raw",
             )
-        template = ChatTemplate(source, {**self.hf.special_tokens_map, **self.chat.values})
+        variables = {**self.hf.special_tokens_map, **self.chat.values}
+        try_out(source, variables)
+        template = ChatTemplate(source, variables)
         try:
             template.render(as_turns("a", "user"), generation_prompt=True)
             template.render((*as_turns("a", "user"), *as_turns("b", "assistant")))

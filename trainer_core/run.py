@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer_core import backend
+from trainer_core import backend, memory
 from trainer_core.config import RunConfig
 from trainer_core.config_io import load_config
 from trainer_core.control import Control
@@ -18,6 +18,7 @@ from trainer_core.data.load import read_rows
 from trainer_core.data.token_cache import tokenise_once
 from trainer_core.data.tokenizer import ChatTokenizer, load_tokenizer
 from trainer_core.data.types import Dataset
+from trainer_core.disk import check_room, saved_bytes
 from trainer_core.events import Data, Event, Finished, Stage, Started, Warned
 from trainer_core.faults import failed_event, full_disk, out_of_memory
 from trainer_core.length_guess import guess_lengths
@@ -31,7 +32,7 @@ from trainer_core.resume import (
     without_start,
 )
 from trainer_core.run_lock import locked
-from trainer_core.runfolder import EventLog, RunFolder
+from trainer_core.runfolder import EventLog, RunFolder, runs_folder
 from trainer_core.start import Start
 
 if TYPE_CHECKING:
@@ -76,8 +77,11 @@ def train(
                 asked, session = config, None
             folder = resolve_model(config.model, emit)
             raw = read_rows(config)
-            plan = make_plan(asked, folder, guess_lengths(raw, config))
+            lengths = guess_lengths(raw, config)
+            plan = make_plan(asked, folder, lengths)
             if session is None:
+                needs = memory.estimate(folder, plan.config, lengths, device.kind)
+                check_room(runs_folder(config), saved_bytes(plan.config, needs))
                 session = Session(RunFolder.create(plan.asked))
                 stack.enter_context(locked(session.run.path))
             run = session.run

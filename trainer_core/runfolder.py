@@ -132,7 +132,7 @@ class RunFolder:
         Raises:
             TrainerError: the folder cannot be made.
         """
-        parent = Path(config.output).expanduser() if config.output else default_runs_folder()
+        parent = runs_folder(config)
         name = config.run_name or _name(config)
         try:
             parent.mkdir(parents=True, exist_ok=True)
@@ -144,6 +144,11 @@ class RunFolder:
                 f"cannot make a run folder in {parent}", why, "Choose another `output`"
             ) from None
         return run
+
+
+def runs_folder(config: RunConfig) -> Path:
+    """Where the run folder of a configuration is made."""
+    return Path(config.output).expanduser() if config.output else default_runs_folder()
 
 
 def default_runs_folder() -> Path:

@@ -208,7 +208,12 @@ class Application(QObject):
 
     def _on_fault_reported(self, text: str) -> None:
         self.session.notices.show(
-            Notice("error", "Something went wrong in Burnish itself", text, ("open_log_file",))
+            Notice(
+                "error",
+                "Something went wrong in Burnish itself",
+                text,
+                ("copy_diagnostics", "open_log_file"),
+            )
         )
 
 

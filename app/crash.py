@@ -13,6 +13,8 @@ from types import TracebackType
 
 from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInstallMessageHandler
 
+from trainer_core.redact import without_secrets
+
 LARGEST_LOG = 2_000_000
 KEPT_LOGS = 4
 
@@ -38,11 +40,18 @@ def log_to_file(path: Path) -> None:
     except OSError:
         handler = logging.StreamHandler()
     handler.setFormatter(
-        logging.Formatter("%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s")
+        _Redacting("%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s")
     )
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
+
+
+class _Redacting(logging.Formatter):
+    """Keeps secrets out of the log, tracebacks included."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_secrets(super().format(record))
 
 
 class FaultReporter(QObject):

@@ -13,6 +13,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from trainer_core.redact import without_secrets
+
 SCHEMA = 1
 
 _JSON_NAME = {"odds_loss": "or"}
@@ -229,7 +231,7 @@ def to_json_line(event: Event) -> str:
         record["nonfinite"] = nonfinite
     line = json.dumps(record, ensure_ascii=False, allow_nan=False)
     # Half a surrogate pair, as in a file name that is not UTF-8, becomes an escape of JSON.
-    return line.encode("utf-8", "backslashreplace").decode("utf-8")
+    return without_secrets(line.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def from_json_line(line: str) -> Event | None:

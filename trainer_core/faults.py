@@ -6,6 +6,7 @@ import errno
 
 from trainer_core.errors import OutOfMemoryError, TrainerError
 from trainer_core.events import Failed
+from trainer_core.redact import without_secrets
 from trainer_core.runfolder import RunFolder
 
 
@@ -13,10 +14,11 @@ def failed_event(error: Exception) -> Failed:
     """What is told of an error that ends a run."""
     if isinstance(error, TrainerError):
         kind = "memory" if isinstance(error, OutOfMemoryError) else None
-        return Failed(error.what, error.why, error.try_this, kind)
+        what, why = without_secrets(error.what), without_secrets(error.why)
+        return Failed(what, why, error.try_this, kind)
     return Failed(
         "the training engine stopped on a fault of its own",
-        f"{type(error).__name__}: {error}",
+        without_secrets(f"{type(error).__name__}: {error}"),
         "please report it with the log",
     )
 

@@ -21,6 +21,7 @@ NoticeAction = Literal[
     "isolate_run",
     "go_runs",
     "fit",
+    "copy_diagnostics",
 ]
 
 

@@ -64,6 +64,9 @@ _TABLE = {
     "page_diagnostics": _Entry("&Diagnostic curves", key="Alt+2"),
     "tour": _Entry("&Tour", "Show what is where"),
     "open_log_file": _Entry("Open &log folder", "Technical details of what went wrong"),
+    "copy_diagnostics": _Entry(
+        "Copy &diagnostics", "Versions, machine and log for a report, without secrets and names"
+    ),
     "about": _Entry("&About Burnish"),
 }
 
@@ -97,6 +100,7 @@ class Actions:
     page_diagnostics: QAction
     tour: QAction
     open_log_file: QAction
+    copy_diagnostics: QAction
     about: QAction
 
     def page(self, key: str) -> QAction:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import cast
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QGuiApplication
 
+from app.diagnostics import diagnostics, installed
 from app.paths import AppPaths
 from app.settings import Settings
 from app.viewmodels.command_line import command_of
@@ -25,6 +25,9 @@ from app.views.export_dialog import ExportDialog, open_folder
 from app.views.main_window import MainWindow
 from app.views.theme import Theme, ThemeMode
 from trainer_core.errors import ConfigError, TrainerError
+
+_SAID = 50
+"""Lines of the log panel that diagnostics have."""
 
 
 class WindowCommands(QObject):
@@ -83,6 +86,13 @@ class WindowCommands(QObject):
         QGuiApplication.clipboard().setText(command_of(config))
         self._session.log.say("Copied the command of this run")
 
+    def copy_diagnostics(self) -> None:
+        """Put what a report of a fault needs on the clipboard."""
+        said = [f"{line.time} {line.text}" for line in self._session.log.lines[-_SAID:]]
+        text = diagnostics(self._paths.log_file, self._session.run.device, said)
+        QGuiApplication.clipboard().setText(text)
+        self._session.log.say("Copied the diagnostics, without secrets and names")
+
     def open_config(self, path: Path) -> None:
         """Fill the form from a file, or say why not."""
         try:
@@ -139,6 +149,8 @@ class WindowCommands(QObject):
                 self._window.panels.log.set_open(True)
             case "open_log_file":
                 table.open_log_file.trigger()
+            case "copy_diagnostics":
+                self.copy_diagnostics()
             case "export":
                 table.export.trigger()
             case "open_run":
@@ -169,6 +181,7 @@ class WindowCommands(QObject):
         table.page_training.triggered.connect(lambda: self._show_curves("training"))
         table.page_diagnostics.triggered.connect(lambda: self._show_curves("diagnostics"))
         table.open_log_file.triggered.connect(lambda: open_folder(self._paths.log))
+        table.copy_diagnostics.triggered.connect(self.copy_diagnostics)
         table.about.triggered.connect(lambda: dialogs.show_about(window, about_lines()))
         for mode in ("system", "light", "dark"):
             action = getattr(table, f"theme_{mode}")
@@ -254,8 +267,5 @@ def about_lines() -> list[str]:
     """Version and what it stands on."""
     lines = ["Local fine-tuning of language models: SFT, DPO and ORPO.", ""]
     for name in ("burnish", "mlx", "mlx-lm", "PySide6_Essentials", "pyqtgraph"):
-        try:
-            lines.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            lines.append(f"{name} from a checkout")
+        lines.append(f"{name} {installed(name)}")
     return lines

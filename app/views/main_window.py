@@ -183,7 +183,14 @@ class MainWindow(QMainWindow):
                 self._theme_menu(),
                 table.show_log,
             ],
-            "&Help": [table.tour, None, table.open_log_file, table.about],
+            "&Help": [
+                table.tour,
+                None,
+                table.open_log_file,
+                table.copy_diagnostics,
+                None,
+                table.about,
+            ],
         }
         for title, entries in menus.items():
             menu = self.menuBar().addMenu(title)

@@ -25,6 +25,7 @@ WORDS = {
     "open_run": "Open run folder",
     "continue_run": "Continue",
     "isolate_run": "Continue in its own process",
+    "copy_diagnostics": "Copy diagnostics",
     "fit": "Make it fit\N{HORIZONTAL ELLIPSIS}",
     "go_runs": "All runs",
 }

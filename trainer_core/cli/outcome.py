@@ -12,6 +12,7 @@ from pathlib import Path
 from platformdirs import user_log_path
 
 from trainer_core.errors import TrainerError, VerifyError
+from trainer_core.redact import without_secrets
 
 
 class Exit(IntEnum):
@@ -52,13 +53,13 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def _say(text: str) -> None:
-    print(f"burnish: {text}", file=sys.stderr, flush=True)
+    print(f"burnish: {without_secrets(text)}", file=sys.stderr, flush=True)
 
 
 def _log_fault(error: Exception) -> Path | None:
     """Append the traceback to the log; None if that cannot be written either."""
     path = user_log_path("burnish", appauthor=False) / "faults.log"
-    text = "".join(traceback.format_exception(error))
+    text = without_secrets("".join(traceback.format_exception(error)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:

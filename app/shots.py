@@ -26,10 +26,12 @@ from app.application import Application, make_qt_application
 from app.paths import AppPaths
 from app.training.messages import JobDone, JobFailed
 from app.viewmodels.exchanges import Exchange
+from app.viewmodels.going_on import interrupted_notice
 from app.viewmodels.plot_table import Page
+from app.viewmodels.tour_vm import STEPS
 from app.views.runs_page import RunsPage
 from app.views.theme import ThemeMode
-from trainer_core.events import Event, Failed, Finished, Step
+from trainer_core.events import Event, Failed, Finished, Paused, Resumed, Step
 from trainer_core.runfolder import RunFolder, read_events
 
 SIZES = (QSize(1280, 800), QSize(1920, 1080))
@@ -176,6 +178,9 @@ def _grab_run(app: Application, out: Path, name: str, recorded: Recorded) -> lis
     app.session.progress.begin("Starting")
     app.session.replay(events[: cut + 1])
     made += _grab_pages(app, out, "running", name)
+    app.session.replay([Paused(int(shown))])
+    made.append(_grab(app, out / f"paused-{name}.png"))
+    app.session.replay([Resumed(int(shown))])
     app.session.replay(events[cut + 1 :])
     return made + _grab_pages(app, out, "finished", name)
 
@@ -208,6 +213,10 @@ def _grab_others(app: Application, out: Path, name: str, recorded: Recorded) -> 
             settle()
         made.append(_grab(app, out / f"{key}-{name}.png"))
     made.append(_grab_rows(app, out / f"runs-rows-{name}.png", recorded))
+    pages.show_page("train")
+    for run in (app.runs.records or [])[:1]:
+        app.session.notices.show(interrupted_notice(run, with_the_app=True))
+        made.append(_grab(app, out / f"interrupted-{name}.png"))
     app.fit_dialog.show()
     settle()
     made.append(_save(app.fit_dialog, out / f"fit-{name}.png"))
@@ -232,6 +241,10 @@ def _grab_rows(app: Application, path: Path, recorded: Recorded) -> Path:
 def _grab_bare(app: Application, out: Path, name: str, failed: Failed | None) -> list[Path]:
     """What stands there when nothing was done yet, or when something went wrong."""
     made: list[Path] = []
+    app.tour.begin()
+    for step in STEPS:
+        made.append(_grab(app, out / f"tour-{step.place}-{name}.png"))
+        app.tour.next()
     for key in ("try", "runs"):
         app.window.pages.show_page(key)
         made.append(_grab(app, out / f"{key}-empty-{name}.png"))

@@ -49,16 +49,14 @@ class LengthGuess:
 
 
 def _longest(config: RunConfig, task: Task) -> Example | None:
-    from app.reading.rows import no_collection
     from trainer_core.data.scan import scan_rows
 
     longest: Example | None = None
-    with no_collection():
-        for row in islice(scan_rows(config), LOOKED_AT):
-            task.check()
-            example = row.example
-            if example is None or row.left_out or row.valid:
-                continue
-            if longest is None or example.characters > longest.characters:
-                longest = example
+    for row in islice(scan_rows(config), LOOKED_AT):
+        task.check()
+        example = row.example
+        if example is None or row.left_out or row.valid:
+            continue
+        if longest is None or example.characters > longest.characters:
+            longest = example
     return longest

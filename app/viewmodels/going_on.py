@@ -59,7 +59,10 @@ def interrupted_notice(record: RunRecord, *, with_the_app: bool = False) -> Noti
     text = f"It can go on {from_where}, exactly as if nothing had happened."
     actions: tuple[NoticeAction, ...] = ("continue_run", "go_runs")
     if with_the_app:
-        text += " Burnish ended with it; in a process of its own no run can do that again."
+        text += (
+            " Burnish ended with it. If the run was the cause, a process of its own keeps Burnish "
+            "alive the next time."
+        )
         actions = ("isolate_run", *actions)
     title = f"{record.title} was interrupted after {count(record.steps, 'step')}{of}"
     return Notice("warning", title, text, actions)

@@ -24,7 +24,7 @@ STEPS = (
         "form",
         "What is trained",
         "A model, a file of examples, a method: the form is the whole run. It begins with a small "
-        "sample that trains in a minute or two, so nothing has to be filled in.",
+        "sample that trains in a few minutes, so nothing has to be filled in.",
     ),
     TourStep(
         "start",

@@ -65,7 +65,7 @@ class ResumeCommands(QObject):
         if newest is None or newest.state != "interrupted" or self._session.busy:
             return
         key = f"{newest.folder} {newest.changed:.0f}"
-        if self._settings.offer_once(key) and self._session.notices.notice is None:
+        if self._session.notices.notice is None and self._settings.offer_once(key):
             self._offered = newest
             with_the_app = self._fell == str(newest.folder)
             notice = interrupted_notice(newest, with_the_app=with_the_app)

@@ -65,6 +65,7 @@ def run(
     config: RunConfig,
     control: Control | None = None,
     when: Callable[[Event], None] | None = None,
+    engine: Callable[[RunConfig, Callable[[Event], None], Control | None], Finished] = train,
 ) -> Ran:
     """Train and collect. `when` sees every event as it comes, in the engine's thread."""
     ran = Ran()
@@ -74,7 +75,7 @@ def run(
         if when is not None:
             when(event)
 
-    ran.finished = train(config, emit, control)
+    ran.finished = engine(config, emit, control)
     return ran
 
 

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +51,7 @@ def isolated(
     when: Callable[[Event], None] | None = None,
     **more: Any,
 ) -> Ran:
-    ran = Ran()
-
-    def emit(event: Event) -> None:
-        ran.events.append(event)
-        if when is not None:
-            when(event)
-
-    ran.finished = train_in_process(config, emit, control, **more)
-    return ran
+    return run(config, control, when, engine=partial(train_in_process, **more))
 
 
 def children() -> list[psutil.Process]:
@@ -169,6 +162,26 @@ def test_a_child_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(TrainerError, match="told nothing for 0 minutes and was ended"):
         train_in_process(short(tmp_path), lambda _: None, hang_s=0.3)
     assert not children()
+
+
+def test_a_child_that_computes_in_silence_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = "end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do :; done; exit 1"
+    monkeypatch.setattr(parent.sys, "executable", str(script(tmp_path, busy)))
+    with pytest.raises(TrainerError, match="ended with exit code 1"):
+        train_in_process(short(tmp_path), lambda _: None, hang_s=0.3)
+
+
+@pytest.mark.parametrize("said", ["there is room for memory tests", "zoom failed"])
+def test_a_word_that_looks_like_memory_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    body = f"echo '{said}' >&2; kill -6 $$"
+    monkeypatch.setattr(parent.sys, "executable", str(script(tmp_path, body)))
+    with pytest.raises(TrainerError, match="ended by signal SIGABRT") as caught:
+        train_in_process(short(tmp_path), lambda _: None)
+    assert not isinstance(caught.value, OutOfMemoryError)
 
 
 def script(folder: Path, body: str) -> Path:

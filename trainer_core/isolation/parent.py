@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import IO
+
+import psutil
 
 from trainer_core.backend import child_environment
 from trainer_core.config import RunConfig
@@ -24,10 +27,16 @@ from trainer_core.isolation.wishes import Forwarder, start_line
 
 LOOK_S = 0.05
 HANG_S = 900.0
-"""A child that tells nothing for so long, or for five times its longest silence, hangs."""
+"""A child that tells nothing for so long, or for five times its longest silence, and does not
+compute either, hangs."""
 END_S = 30.0
 _LAST_WORDS = 20
-_MEMORY_SIGNS = ("memory", "oom", "resource exhausted")
+_IDLE = 0.02
+"""Of a silence: a child that computes less is not at work."""
+_MEMORY = re.compile(
+    r"(out of|insufficient) memory|unable to allocate|bad_alloc|\boom\b|resource exhausted",
+    re.IGNORECASE,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -56,7 +65,7 @@ def train_in_process(
     control = control or Control()
     forwarder = Forwarder(control)
     with _child(config) as child:
-        watch = _Watch(hang_s)
+        watch = _Watch(hang_s, child.computed)
         while True:
             for line in forwarder.lines():
                 child.tell(line)
@@ -84,18 +93,19 @@ def train_in_process(
 class _Watch:
     """Knows when a child was last heard of, and what it said."""
 
-    def __init__(self, hang_s: float) -> None:
+    def __init__(self, hang_s: float, computed: Callable[[], float]) -> None:
         self.last: Event | None = None
         self.failed: Event | None = None
         self._hang_s = hang_s
-        self._heard = time.monotonic()
+        self._computed = computed
+        self._heard, self._had = time.monotonic(), computed()
         self._longest = 0.0
         self._paused = False
 
     def see(self, event: Event) -> None:
         """Note an event."""
         self._longest = max(self._longest, 0.0 if self._paused else self.silence)
-        self._heard = time.monotonic()
+        self._heard, self._had = time.monotonic(), self._computed()
         self.last = event
         if isinstance(event, Failed):
             self.failed = event
@@ -110,7 +120,10 @@ class _Watch:
     @property
     def hangs(self) -> bool:
         """Whether the silence is too long to be work."""
-        return not self._paused and self.silence > max(self._hang_s, 5 * self._longest)
+        silence = self.silence
+        if self._paused or silence <= max(self._hang_s, 5 * self._longest):
+            return False
+        return self._computed() - self._had < _IDLE * silence
 
 
 class _Child:
@@ -133,6 +146,14 @@ class _Child:
         with contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(line)
             self._process.stdin.flush()
+
+    def computed(self) -> float:
+        """Seconds of processor time that it has used."""
+        try:
+            times = psutil.Process(self._process.pid).cpu_times()
+        except psutil.Error:
+            return 0.0
+        return times.user + times.system
 
     def wait(self) -> int:
         """Its exit code, once it has ended; one that does not end is killed."""
@@ -216,7 +237,7 @@ def _hung(silence: float) -> TrainerError:
 def _death(code: int, words: deque[str]) -> TrainerError:
     """What became of a process that ended without a word."""
     said = words[-1] if words else ""
-    if any(sign in " ".join(words).lower() for sign in _MEMORY_SIGNS):
+    if _MEMORY.search(" ".join(words)):
         return OutOfMemoryError(
             "the engine's process ended because memory ran out",
             said,

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from tests.core.runs import GOLDEN, Ran, fresh_config, run, small_config, warm_adapter
 from trainer_core.config_io import load_config
@@ -205,8 +207,19 @@ def test_models_that_are_refused(tmp_path: Path, name: str) -> None:
 
 def test_adapters_that_do_not_fit(tmp_path: Path) -> None:
     warm = warm_adapter(tmp_path / "warm")
-    with pytest.raises(TrainerError, match=r"the adapter in .* does not fit this model"):
-        run(small_config(tmp_path / "runs", family="qwen3", warm_start=str(warm)))
+    file = warm / "adapters.safetensors"
+    arrays = load_file(file)
+    name = next(iter(arrays))
+    for others, said in (
+        # Of a model with more layers, and of a wider one.
+        ({n.replace("layers.3.", "layers.7."): a for n, a in arrays.items()}, "it lacks"),
+        ({**arrays, name: np.concatenate([arrays[name]] * 2)}, f"{name} is"),
+    ):
+        save_file(others, file)
+        with pytest.raises(TrainerError, match=r"the adapter in .* does not fit this model") as got:
+            run(small_config(tmp_path / "runs", warm_start=str(warm)))
+        assert said in got.value.why
+    save_file(arrays, file)
     with pytest.raises(TrainerError, match="rank is 9, but the adapter in"):
         run(fresh_config(tmp_path / "runs", warm_start=str(warm), rank=9))
 

@@ -59,10 +59,7 @@ def interrupted_notice(record: RunRecord, *, with_the_app: bool = False) -> Noti
     text = f"It can go on {from_where}, exactly as if nothing had happened."
     actions: tuple[NoticeAction, ...] = ("continue_run", "go_runs")
     if with_the_app:
-        text += (
-            " Burnish ended with it. If the run was the cause, a process of its own keeps Burnish "
-            "alive the next time."
-        )
+        text += " Burnish ended with it; a process of its own would spare it that."
         actions = ("isolate_run", *actions)
     title = f"{record.title} was interrupted after {count(record.steps, 'step')}{of}"
     return Notice("warning", title, text, actions)

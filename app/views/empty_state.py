@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
+from typing_extensions import override
 
 from app.views.icons import pixmap
 from app.views.theme import Theme
+
+WIDEST = 460
 
 
 class EmptyState(QFrame):
@@ -22,7 +26,6 @@ class EmptyState(QFrame):
         self._text = QLabel()
         self._text.setProperty("role", "muted")
         self._text.setWordWrap(True)
-        self._text.setMaximumWidth(460)
         layout = QVBoxLayout(self)
         layout.setSpacing(10)
         layout.addStretch(1)
@@ -38,9 +41,24 @@ class EmptyState(QFrame):
         self._title.setText(title)
         self._text.setText(text)
         self._text.setVisible(bool(text))
-        if text:
-            metrics = self._text.fontMetrics()
-            self._text.setMinimumWidth(min(460, metrics.horizontalAdvance(text) + 8))
+        self._make_room()
+
+    @override
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._make_room()  # only now does the style sheet's font apply
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Give the text its width and all its lines; a centred label is not asked for them."""
+        wanted = self._text.fontMetrics().horizontalAdvance(self._text.text()) + 8
+        width = max(80, min(WIDEST, wanted, self.width() - 48))
+        self._text.setFixedWidth(width)
+        self._text.setMinimumHeight(self._text.heightForWidth(width))
 
     def _on_theme_changed(self) -> None:
         self._picture.setPixmap(pixmap("curve", self._theme.palette.border_strong, 72))
